@@ -7,7 +7,7 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure
 
 if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     raise ImportError(
@@ -15,11 +15,14 @@ if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     )
 
 if TYPE_CHECKING:
+    from fair_envs.baselines.callback import FairnessCallback
     from fair_envs.baselines.pcn.coverage import CoverageSet, cover
     from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, farel_settings
     from fair_envs.baselines.pcn.rollouts import collect
     from fair_envs.baselines.pcn.single import SingleTraining, train_single
-    from fair_envs.baselines.pcn.training import PCNTraining, load_pcn, train_pcn
+    from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, train_pcn
+    from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
+    from fair_envs.baselines.ppo.cpo import CPO
     from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.long_term_training import LongTermTraining, load_long_term, long_term_settings
     from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
     from fair_envs.baselines.ppo.methods import train
+    from fair_envs.baselines.ppo.objectives import ObjectivePPO
     from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo.ppo import PPO
     from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPO",
+    "CPO",
     "DDPG",
     "FPPO",
     "PCN",
@@ -52,13 +57,17 @@ __all__ = [
     "FairE",
     "FairER",
     "FairPPO",
+    "FairnessCallback",
     "GroupedPolicy",
     "IndividualPolicy",
+    "LCNTraining",
     "Learned",
     "LongTermTraining",
     "Massager",
     "MassagingSchedule",
     "Measure",
+    "MeasurePPO",
+    "ObjectivePPO",
     "PCNSettings",
     "PCNTraining",
     "PPOLagrangian",
@@ -94,8 +103,11 @@ __all__ = [
 ]
 
 _MODULES = {
+    "callback": ("FairnessCallback",),
     "pcn.coverage": ("CoverageSet", "cover"),
     "team.ddpg": ("DDPG", "FairE", "FairER"),
+    "ppo.cost_ppo": ("MeasurePPO",),
+    "ppo.cpo": ("CPO",),
     "ppo.evaluation": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
     "ppo.fair_ppo": ("FairPPO",),
     "ppo.lagrangian": ("PPOLagrangian",),
@@ -105,7 +117,8 @@ _MODULES = {
     "team.methods": ("train_team",),
     "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
     "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
-    "pcn.training": ("PCNTraining", "load_pcn", "train_pcn"),
+    "pcn.training": ("LCNTraining", "PCNTraining", "load_pcn", "train_pcn"),
+    "ppo.objectives": ("ObjectivePPO",),
     "ppo.policies": ("GroupedPolicy", "IndividualPolicy", "SharedTrunkPolicy"),
     "ppo.ppo": ("PPO",),
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),

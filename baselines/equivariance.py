@@ -67,7 +67,7 @@ def parameters_of(found: Distribution) -> th.Tensor:
 
     For discrete actions these are the logarithms of the probabilities, for others means and standard deviations.
     """
-    parts: Any = found.distribution  # type: ignore[attr-defined]
+    parts: Any = found.distribution
     if isinstance(parts, th.distributions.Normal):
         return th.cat([parts.mean, parts.stddev], -1)
     listed = parts if isinstance(parts, list) else [parts]

@@ -4,15 +4,16 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 
 from fair_envs.baselines.training import callbacks_of, isolated_random_state
 from fair_envs.core import Rules, check_seeds
-from fair_envs.evaluation import LanesWorld, Policy, begun, rollout
-from fair_envs.registration import make_rules
+from fair_envs.evaluation import LanesWorld, Policy, VectorWorld, World, begun, rollout
 from fair_envs.support.seeds import EVALUATION_SEEDS
+from fair_envs.tasks import rules_for
 
 RETURN, LENGTH = "eval/mean_reward", "eval/mean_ep_length"  # the names of Stable-Baselines3
 
@@ -28,10 +29,10 @@ class Evaluations(BaseCallback):
         policy: ``policy(model, settings, rules)`` returns the present policy.
     """
 
-    def __init__(self, settings: Any, policy: Callable[[Any, Any, Rules], Policy]) -> None:
+    def __init__(self, settings: Any, policy: Callable[[Any, Any, Any], Policy]) -> None:
         super().__init__()
         self._settings, self._policy = settings, policy
-        self._rules = make_rules(settings.env_id, **settings.parameters)
+        self._rules = rules_for(settings.env_id, **settings.parameters)
         self._before = 0
 
     def _on_rollout_start(self) -> None:
@@ -48,19 +49,27 @@ class Evaluations(BaseCallback):
 
     def _evaluate(self) -> None:
         policy = self._policy(self.model, self._settings, self._rules)
-        lanes = begun(self._rules, check_seeds(EVALUATION_SEEDS, self._settings.eval_episodes))
-        returns, steps = np.zeros((lanes.count, lanes.agents)), np.zeros(lanes.count)
-        for step in rollout(LanesWorld(lanes, append_group=policy.append_group), policy):
-            returns += step.reward
+        world, agents = self._world(policy), self._rules.agents(self._rules.params)
+        returns, steps = np.zeros((world.count, agents)), np.zeros(world.count)
+        for step in rollout(world, policy):
+            returns += np.where(step.active[:, np.newaxis], step.reward, 0)
             steps += step.active
         self.logger.record(RETURN, float(returns.mean()))
         self.logger.record(LENGTH, float(steps.mean()))
+
+    def _world(self, policy: Policy) -> World:
+        """Return the environment with new episodes, the same each time."""
+        episodes, rules = self._settings.eval_episodes, self._rules
+        if isinstance(rules, Rules):
+            return LanesWorld(begun(rules, check_seeds(EVALUATION_SEEDS, episodes)), append_group=policy.append_group)
+        envs = gym.make_vec(self._settings.env_id, num_envs=episodes, **self._settings.parameters)
+        return VectorWorld(envs, seed=EVALUATION_SEEDS)
 
 
 Train = TypeVar("Train", bound=Callable[..., Any])
 
 
-def evaluating(train: Train, policy: Callable[[Any, Any, Rules], Policy]) -> Train:
+def evaluating(train: Train, policy: Callable[[Any, Any, Any], Policy]) -> Train:
     """Return a function that trains and, if the settings say so, evaluates in the course of the training."""
 
     @functools.wraps(train)

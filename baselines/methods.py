@@ -6,25 +6,33 @@ To add a method, write a module with its settings and a `Method`, and add the mo
 import dataclasses
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import gymnasium as gym
 
 from fair_envs.baselines.runs import Run
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
 from fair_envs.evaluation.systems import play_system, report
-from fair_envs.registration import TABLE, make_rules
+from fair_envs.registration import TABLE
 from fair_envs.support.files import damaged
 from fair_envs.support.imports import refuse_stored_paths
 from fair_envs.support.parameters import meant
 from fair_envs.support.progress import progress_bar
+from fair_envs.tasks import AnyRules, rules_for, task_of
 
-MODULES = ("ppo.long_term_methods", "ppo.methods", "pcn.methods", "team.methods")
-"""The modules of this package that define ``METHODS``. If two methods have the same name, the first one that supports
-an environment is used."""
+MODULES = (
+    "ppo.methods",
+    "ppo.objective_methods",
+    "ppo.long_term_methods",
+    "ppo.cpo_methods",
+    "pcn.methods",
+    "team.methods",
+)
+"""The modules of this package that define ``METHODS``."""
 
 
 class Test(NamedTuple):
@@ -68,7 +76,8 @@ class Method:
         evaluated: ``evaluated(model, settings, test)`` plays test episodes and returns a report; None: use
             `fair_envs.evaluation.systems.report`, which measures any policy.
         unsupported: ``unsupported(env_id, rules, given)`` returns why an environment is not supported with the given
-            settings, or "".
+            settings, or "", see `reason`.
+        own: Whether the method trains on environments that are registered only with Gymnasium.
         unused: Fields of the settings that this method does not use.
         presets: Descriptions of the presets by name; the first preset is the default.
         preset: ``preset(name, given)`` returns the settings of a preset for the settings given so far.
@@ -79,12 +88,25 @@ class Method:
     settings: type[Any]
     train: Callable[..., Any]
     load: Callable[[Path], tuple[Any, Any]]
-    policy: Callable[[Any, Any, Rules], Policy] | None = None
+    policy: Callable[[Any, Any, Any], Policy] | None = None
     evaluated: Callable[[Any, Any, Test], Report] | None = None
-    unsupported: Callable[[str, Rules, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
+    unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
+    own: bool = False
     unused: frozenset[str] = frozenset()
     presets: Mapping[str, str] = field(default_factory=dict)
     preset: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
+
+    def reason(self, env_id: str, rules: AnyRules, given: Mapping[str, Any]) -> str:
+        """Return why an environment is not supported with the given settings, or "".
+
+        Args:
+            env_id: Id of the environment.
+            rules: The rules of the environment.
+            given: The given settings, including ``parameters``.
+        """
+        if not isinstance(rules, Rules):
+            return self.unsupported(env_id, rules, given) if self.own else "needs an environment of fair_envs.register"
+        return self.unsupported(env_id, rules, given)
 
     def fields(self) -> Iterator[dataclasses.Field[Any]]:
         """Yield the settings that this method uses, except the environment and the method itself."""
@@ -98,7 +120,7 @@ class Method:
             return self.evaluated(model, settings, test)
         if self.policy is None:
             raise ValueError(f"method must have a policy or its own evaluation, got {self.name!r} with neither")
-        rules = make_rules(settings.env_id, **test.parameters)
+        rules = rules_for(settings.env_id, **test.parameters)
         return evaluate_policy(self.policy(model, settings, rules), rules, settings, test)
 
     def configured(self, given: Mapping[str, Any], *, preset: str | None = None) -> Any:
@@ -114,7 +136,7 @@ class Method:
         return self.settings(**{**values, **given, **own})
 
 
-def evaluate_policy(policy: Policy, rules: Rules, settings: Any, test: Test) -> Report:
+def evaluate_policy(policy: Policy, rules: Any, settings: Any, test: Test) -> Report:
     """Play test episodes of any policy and return a report, as `fair_envs.evaluation.systems` measures policies."""
     lanes = min(64, test.episodes)
     with progress_bar("playing", total=-(-test.episodes // lanes), shown=test.progress) as each:
@@ -148,21 +170,21 @@ def names() -> list[str]:
     return sorted({method.name for method in methods()})
 
 
-def named(name: str) -> list[Method]:
-    """Return the methods with a name: one, or one for each kind of environment.
+def named(name: str) -> Method:
+    """Return the method with a name.
 
     Raises:
         ValueError: There is no such method.
     """
-    found = [method for method in methods() if method.name == name]
-    if not found:
-        known = names()
-        raise ValueError(f"method must be one of {', '.join(known)}, got {name!r}{meant(name, known)}")
-    return found
+    for method in methods():
+        if method.name == name:
+            return method
+    known = names()
+    raise ValueError(f"method must be one of {', '.join(known)}, got {name!r}{meant(name, known)}")
 
 
 def method_for(name: str, env_id: str, given: Mapping[str, Any] | None = None) -> Method:
-    """Return the method with a name that supports an environment.
+    """Return the method with a name if it supports an environment.
 
     Args:
         name: Name of the method.
@@ -172,17 +194,14 @@ def method_for(name: str, env_id: str, given: Mapping[str, Any] | None = None) -
     Raises:
         ValueError: There is no such method or environment, or the method does not support the environment.
     """
-    settings = given or {}
-    rules = make_rules(env_id, **settings.get("parameters", {}))
-    reasons = []
-    for method in named(name):
-        why = method.unsupported(env_id, rules, settings)
-        if not why:
-            return method
-        reasons.append(why)
-    others = sorted({one.name for one in methods() if not one.unsupported(env_id, rules, settings)})
+    settings, method = given or {}, named(name)
+    rules = task_of(env_id).rules(**settings.get("parameters", {}))
+    why = method.reason(env_id, rules, settings)
+    if not why:
+        return method
+    others = sorted(one.name for one in methods() if not one.reason(env_id, rules, settings))
     tried = f"try {', '.join(others)}" if others else "no method supports it"
-    raise ValueError(f"method must support {env_id}, got {name!r}, which {'; or '.join(reasons)}; {tried}")
+    raise ValueError(f"method must support {env_id}, got {name!r}, which {why}; {tried}")
 
 
 def method_of(run: Path) -> Method:
@@ -200,13 +219,9 @@ def method_of(run: Path) -> Method:
     refuse_stored_paths(kept, file=run / "config.json")  # before they are used
     if name not in names():
         raise _unregistered(run, f"with the method {name!r}")
-    if env_id not in TABLE:
+    if env_id not in TABLE and env_id not in gym.registry:
         raise _unregistered(run, f"on {env_id!r}")
-    several = named(name)
-    if len(several) > 1:
-        with suppress(ValueError):
-            return method_for(name, env_id, kept)
-    return several[-1]
+    return named(name)
 
 
 def _unregistered(run: Path, how: str) -> ValueError:
@@ -218,6 +233,6 @@ def _unregistered(run: Path, how: str) -> ValueError:
 
 def supported() -> Iterator[tuple[Method, dict[str, str]]]:
     """Yield every method with, for each environment's id, the reason why it is not supported, or ""."""
-    rules = {env_id: make_rules(env_id) for env_id in TABLE}
+    rules = {env_id: task_of(env_id).rules() for env_id in TABLE}
     for method in methods():
-        yield method, {env_id: method.unsupported(env_id, own, {}) for env_id, own in rules.items()}
+        yield method, {env_id: method.reason(env_id, own, {}) for env_id, own in rules.items()}

@@ -40,6 +40,7 @@ from fair_envs.support.files import (
 )
 from fair_envs.support.imports import paths_in, refuse_stored_paths, source_hash
 from fair_envs.support.stopping import delayed_signals
+from fair_envs.wrappers.adapters.bound import transforms
 
 ANOTHER_VERSION = ", or it was written by a version of fair-envs with other settings"
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_current_progress_remaining")
@@ -85,7 +86,10 @@ def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
         "counters": {counter: getattr(model, counter) for counter in COUNTERS},
         "last_obs": th.as_tensor(np.asarray(model._last_obs)),
         "last_episode_starts": th.as_tensor(np.asarray(model._last_episode_starts)),
-        "lanes": th.frombuffer(bytearray(batch(model.env).lanes.snapshot().tobytes()), dtype=th.uint8),
+        "lanes": th.frombuffer(bytearray(lanes_of(model.env)), dtype=th.uint8),
+        "transforms": [
+            {name: th.as_tensor(array) for name, array in one.snapshot().items()} for one in transforms_of(model.env)
+        ],
         "extra_state": model.get_extra_state() if isinstance(model, HasExtraState) else [],
         "randomness": {
             "torch": th.get_rng_state(),
@@ -98,12 +102,26 @@ def freeze(model: BaseAlgorithm, run: "Run") -> bytes:
     return serialized(state)
 
 
+def lanes_of(env: VecEnv | None) -> bytes:
+    """Return the state of the unfinished episodes; a zero if the environment cannot store them."""
+    found = None if env is None else lanes_env_of(env)
+    return bytes(1) if found is None else found.lanes.snapshot().tobytes()
+
+
+def transforms_of(env: VecEnv | None) -> list[Any]:
+    """Return the transforms around an environment that have a state."""
+    around = [] if env is None or lanes_env_of(env) is None else transforms(env)
+    return [bound.transform for bound in around if hasattr(bound.transform, "snapshot")]
+
+
 def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
-    """Restore a model that was created with the same settings, and the global random number generators."""
-    env = batch(model.env)
-    env.reset()
-    lanes = np.frombuffer(state["lanes"].numpy().tobytes(), env.lanes.rules.dtype)
-    env.lanes.restore(lanes)
+    """Restore a model that was created with the same settings, and the global random number generators.
+
+    An environment that is registered only with Gymnasium cannot restore its unfinished episodes: new ones begin.
+    """
+    assert model.env is not None
+    env = lanes_env_of(model.env)
+    model.env.reset()
     restore_learner(model, state)
     model._last_obs = state["last_obs"].numpy()
     model._last_episode_starts = state["last_episode_starts"].numpy()
@@ -111,6 +129,14 @@ def restore(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
     np.random.set_state((name, keys.numpy().astype(np.uint32), *place))
     random.setstate(state["randomness"]["python"])
     th.set_rng_state(state["randomness"]["torch"])
+    if env is not None:
+        env.lanes.restore(np.frombuffer(state["lanes"].numpy().tobytes(), env.lanes.rules.dtype))
+        for one, kept in zip(transforms_of(model.env), state.get("transforms", []), strict=True):
+            one.restore({name: tensor.numpy() for name, tensor in kept.items()})
+    else:
+        model.env.seed(int(np.random.randint(2**31)))  # not the episodes with which the training began
+        model._last_obs = model.env.reset()  # type: ignore[assignment]
+        model._last_episode_starts = np.ones(model.env.num_envs, bool)
 
 
 def restore_learner(model: BaseAlgorithm, state: Mapping[str, Any]) -> None:

@@ -2,12 +2,22 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_type_hints
 
-from fair_envs.registration import known_id
-from fair_envs.support.parameters import checked
+from fair_envs.support.parameters import (
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    checked,
+    setting,
+)
+from fair_envs.support.seeds import LANES_EACH
+from fair_envs.tasks import environment_id, task_of
 
 
 def cpu_only(name: str, device: Any) -> str:
@@ -25,6 +35,8 @@ Device = Annotated[Literal["cpu"], cpu_only]
 """Device of the networks: networks of these sizes train faster on a CPU, where training is also reproducible."""
 
 COMMON: Mapping[str, str] = {
+    "lanes": "Environments that are played in parallel.",
+    "reward_scale": "Factor by which rewards are multiplied in training.",
     "n_steps": "Steps of each lane in a rollout.",
     "batch_size": "Size of a minibatch.",
     "n_epochs": "Passes over each rollout.",
@@ -56,13 +68,13 @@ def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def registered_id(name: str, env_id: Any) -> str:
-    """Return a registered id; ``"module:Id-v0"`` imports the module that registers it.
+def known_environment(name: str, env_id: Any) -> str:
+    """Return the id of an environment; ``"module:Id-v0"`` imports the module that registers it.
 
     Raises:
-        ValueError: It is not the id of an environment.
+        ValueError: Neither this package nor Gymnasium knows the id.
     """
-    return known_id(checked(name, env_id, str))
+    return environment_id(checked(name, env_id, str))
 
 
 Parameters = Annotated[Mapping[str, Any], plain_parameters]
@@ -93,7 +105,7 @@ class MethodSettings:
     """Settings that every method has. Subclasses are frozen dataclasses that add fields made with `setting`.
 
     Attributes:
-        env_id: Id of the environment.
+        env_id: Id of the environment, registered with this package or only with Gymnasium.
         parameters: Parameters of the environment.
         algorithm: Name of the method.
 
@@ -101,7 +113,7 @@ class MethodSettings:
         ValueError: A value does not have the annotated type, see `check_fields`.
     """
 
-    env_id: Annotated[str, registered_id]
+    env_id: Annotated[str, known_environment]
     parameters: Parameters = field(default_factory=dict)
     algorithm: str = ""
 
@@ -112,3 +124,115 @@ class MethodSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain data that survives a round trip through JSON."""
         return plain_settings(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnPolicySettings(MethodSettings):
+    """Settings of rollouts and of PPO's updates, whatever the networks; the defaults are for decision-makers.
+
+    Raises:
+        ValueError: A value is outside its range.
+    """
+
+    steps: PositiveInt = setting(200_000, "Steps of the learner's rows to train for, rounded up to whole rollouts.")
+    # The rollouts
+    lanes: PositiveInt = setting(8, COMMON["lanes"])
+    n_steps: PositiveInt = setting(256, COMMON["n_steps"])
+    reward_scale: Positive = setting(1.0, COMMON["reward_scale"])
+    # PPO
+    batch_size: Annotated[int, Range(2)] = setting(256, COMMON["batch_size"])
+    n_epochs: PositiveInt = setting(10, COMMON["n_epochs"])
+    learning_rate: Positive = setting(3e-4, COMMON["learning_rate"])
+    gamma: UnitInterval = setting(0.99, COMMON["gamma"])
+    gae_lambda: UnitInterval = setting(0.95, COMMON["gae_lambda"])
+    clip_range: Positive = setting(0.2, COMMON["clip_range"])
+    ent_coef: NonNegative = setting(0.0, COMMON["ent_coef"])
+    vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])
+    max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])
+    # The machine
+    seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
+    threads: PositiveInt = setting(1, COMMON["threads"])
+    device: Device = setting("cpu", COMMON["device"])
+    # Evaluations in the course of the training
+    eval_freq: NonNegativeInt = setting(0, COMMON["eval_freq"])
+    eval_episodes: PositiveInt = setting(10, COMMON["eval_episodes"])
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        if self.lanes > LANES_EACH:
+            raise ValueError(f"lanes must be at most {LANES_EACH}, got {self.lanes}")
+
+    def of_learner(self) -> dict[str, Any]:
+        """Return the arguments of a Stable-Baselines3 PPO that are the same in every method."""
+        names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm"
+        return {**{name: getattr(self, name) for name in f"{names} seed".split()}, "device": "cpu"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PPOSettings(OnPolicySettings):
+    """Settings of a PPO whose actor and critic have layers of the same sizes."""
+
+    net_arch: Sequence[PositiveInt] = setting((64, 64), "Sizes of the layers of each actor and critic.")
+
+
+FOR_AGENTS: Mapping[str, Any] = {
+    "n_steps": 100,
+    "reward_scale": 0.1,
+    "batch_size": 4096,
+    "n_epochs": 5,
+    "learning_rate": 1e-3,
+    "ent_coef": 0.01,
+    "sharing": "groups",
+}
+"""Recommended settings where the agents are the affected people, and rows are agents."""
+
+FOR_DECISIONS: Mapping[str, Any] = {
+    "lanes": 32,
+    "n_steps": 128,
+    "reward_scale": 1.0,
+    "batch_size": 512,
+    "n_epochs": 6,
+    "learning_rate": 1e-3,
+    "ent_coef": 0.003,
+    "sharing": "all",
+}
+"""Recommended settings for a decision-maker, where rows are lanes."""
+
+RECOMMENDED: Mapping[str, str] = {
+    "recommended": "the task's parameters and steps; for a decision-maker also "
+    + ", ".join(f"{name} {value}" for name, value in FOR_DECISIONS.items())
+}
+"""The presets of a method whose only preset is `recommended`."""
+
+
+def recommended(settings: type[MethodSettings], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the recommended settings of a training, for the settings given so far.
+
+    They are the parameters of the environment's task, of which given ones override single ones, its training budget,
+    and `FOR_AGENTS` or `FOR_DECISIONS`.
+
+    Args:
+        settings: The method's class of settings; only its fields are returned.
+        given: The given settings, with ``env_id``.
+
+    Raises:
+        ValueError: The environment is unknown, or a parameter is outside its range.
+    """
+    task = task_of(given["env_id"])
+    parameters = task.merged(given.get("parameters", {}))
+    own = FOR_AGENTS if task.rules(**parameters).multi_agent else FOR_DECISIONS
+    known = {one.name for one in dataclasses.fields(settings)}
+    return {name: value for name, value in {**own, "steps": task.steps}.items() if name in known} | {
+        "parameters": parameters
+    }
+
+
+def recommended_preset(settings: type[MethodSettings]) -> Callable[[str, Mapping[str, Any]], dict[str, Any]]:
+    """Return the function ``preset`` of a method whose only preset is `recommended`."""
+
+    def preset(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        checked("preset", name, Literal["recommended"])
+        return recommended(settings, given)
+
+    return preset

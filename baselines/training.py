@@ -1,43 +1,58 @@
 """Trains PPO and fair-PPO with one settings class, with a folder from which interrupted training can be resumed."""
 
+import dataclasses
+import operator
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
+import gymnasium as gym
 import numpy as np
 import stable_baselines3 as sb3
 import torch as th
+from gymnasium.wrappers import TransformReward
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ConvertCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
 from fair_envs.baselines.ppo.costs import PenaltyNotion
 from fair_envs.baselines.ppo.fair_ppo import Credit, FairPPO, ModeName
 from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.baselines.ppo.ppo import PPO, agents_env_of
 from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, source
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings, plain_parameters
-from fair_envs.faces.sb3 import AgentsVecEnv, Append
-from fair_envs.registration import make_sb3
+from fair_envs.baselines.settings import (
+    COMMON,
+    FOR_AGENTS,
+    OnPolicySettings,
+    PPOSettings,
+    plain_parameters,
+)
+from fair_envs.core import Rules, check_seeds
+from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout
+from fair_envs.faces.sb3 import Append
+from fair_envs.registration import TABLE, make_rules, make_sb3
 from fair_envs.support.parameters import (
     NonNegative,
-    NonNegativeInt,
     Positive,
     PositiveInt,
     Range,
-    UnitInterval,
     setting,
 )
 from fair_envs.support.progress import Advance, progress_bar
 from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.support.stopping import stoppable
+from fair_envs.tasks import AnyRules, MeasureFor, rules_for, task_of
+from fair_envs.wrappers.objectives import FenReward
 
-Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo"]
+Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo", "fen-reward"]
 Sharing = Literal["none", "groups", "all"]
 
 POLICIES: Mapping[Sharing, tuple[Any, Append]] = {
@@ -63,7 +78,7 @@ def two_games(name: str, worlds: Any) -> tuple[dict[str, Any], ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training(MethodSettings):
+class Training(PPOSettings):
     """Settings of a training; equal settings give equal networks.
 
     Marks in the comments: C is the code published with fair-PPO, SB3 the default of Stable-Baselines3. Defaults without
@@ -74,24 +89,18 @@ class Training(MethodSettings):
     """
 
     algorithm: Algorithm = "ppo"  # "sb3-ppo" is Stable-Baselines3's own, which also learns from steps without a turn
-    steps: PositiveInt = setting(1_280_000, "Agent steps to train for, rounded up to whole rollouts.")
+    steps: PositiveInt = setting(1_280_000, "Steps of the agents, or decisions, to train for, in whole rollouts.")
     # The rollouts
-    lanes: PositiveInt = setting(8, "Environments that are played in parallel.")
-    n_steps: PositiveInt = setting(100, COMMON["n_steps"])  # C: whole episodes of 3000
-    reward_scale: Positive = setting(0.1, "Factor by which rewards are multiplied in training.")  # C: 1
+    n_steps: PositiveInt = setting(FOR_AGENTS["n_steps"], COMMON["n_steps"])  # C: whole episodes of 3000
+    reward_scale: Positive = setting(FOR_AGENTS["reward_scale"], COMMON["reward_scale"])  # C: 1
     skip_idle: bool = setting(
         True, "Whether steps in which an agent had no turn are excluded from the policy loss."
     )  # C learns from them
-    # PPO
-    batch_size: Annotated[int, Range(2)] = setting(4096, COMMON["batch_size"])  # C: 256
-    n_epochs: PositiveInt = setting(5, COMMON["n_epochs"])  # C
-    learning_rate: Positive = setting(1e-3, COMMON["learning_rate"])  # C: 5e-4
-    gamma: UnitInterval = setting(0.99, COMMON["gamma"])  # C, SB3
-    gae_lambda: UnitInterval = setting(0.95, COMMON["gae_lambda"])  # C, SB3
-    clip_range: Positive = setting(0.2, COMMON["clip_range"])  # C, SB3
-    ent_coef: NonNegative = setting(0.01, COMMON["ent_coef"])  # C
-    vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # SB3; C: 1
-    max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # SB3; C does not clip
+    # PPO: gamma, gae_lambda and clip_range are as in C and SB3; C has vf_coef 1 and does not clip gradients
+    batch_size: Annotated[int, Range(2)] = setting(FOR_AGENTS["batch_size"], COMMON["batch_size"])  # C: 256
+    n_epochs: PositiveInt = setting(FOR_AGENTS["n_epochs"], COMMON["n_epochs"])  # C
+    learning_rate: Positive = setting(FOR_AGENTS["learning_rate"], COMMON["learning_rate"])  # C: 5e-4
+    ent_coef: NonNegative = setting(FOR_AGENTS["ent_coef"], COMMON["ent_coef"])  # C
     net_arch: Sequence[PositiveInt] = setting(
         (64, 64), "Sizes of the layers of each group's actor and critic."
     )  # SB3; C: 256, 128, 64
@@ -115,13 +124,18 @@ class Training(MethodSettings):
     worlds: Annotated[Sequence[Mapping[str, Any]], two_games] = setting(
         GAMES, "Parameters that differ between the two games of the counterfactual penalty."
     )
+    measure: str = setting(
+        "",
+        "Measure whose increase fair-ppo penalises: short, long, rate or a notion; by default the disparity of returns "
+        "of two groups of agents, or else short.",
+    )
+    # FEN's reward
+    bounds: Sequence[float] = setting(
+        (), "Least and largest reward of an agent in a step, for fen-reward; by default, estimated by random play."
+    )
+    epsilon: Positive = setting(0.1, "Smaller values weigh equality more, for fen-reward.")
     # The machine
     seed: Annotated[int, Range(0, 2**32 - 1)] = setting(0, COMMON["seed"])
-    threads: PositiveInt = setting(1, COMMON["threads"])
-    device: Device = setting("cpu", COMMON["device"])
-    # Evaluations in the course of the training
-    eval_freq: NonNegativeInt = setting(0, COMMON["eval_freq"])
-    eval_episodes: PositiveInt = setting(10, COMMON["eval_episodes"])
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -130,8 +144,8 @@ class Training(MethodSettings):
             raise ValueError(
                 f"lanes must be even for penalty {self.penalty!r}, with half of them for each game, got {self.lanes}"
             )
-        if self.lanes > LANES_EACH:
-            raise ValueError(f"lanes must be at most {LANES_EACH}, got {self.lanes}")
+        if len(self.bounds) not in (0, 2):
+            raise ValueError(f"bounds must be the least and the largest reward, got {self.bounds!r}")
         if self.shared and self.sharing == "none":
             raise ValueError("shared must be False with sharing 'none', got True")
         if self.equivariance and self.shared_by == "all":
@@ -154,19 +168,82 @@ class Training(MethodSettings):
 # ------------------------------------------------------------------------------------------- making and training
 
 
-def make_env(config: Training) -> AgentsVecEnv:
-    """Return the environment of a training, with seeds that no other training uses."""
-    env = make_sb3(
+def training_env(
+    config: OnPolicySettings,
+    *,
+    seed: int,
+    append: Append = None,
+    worlds: Sequence[Mapping[str, Any]] | None = None,
+) -> VecEnv:
+    """Return the environment of a training: one row for each agent, or for each lane of a decision-maker.
+
+    Environments that are registered only with Gymnasium have no lanes: several copies are played one after another.
+
+    Args:
+        config: Settings of the training.
+        seed: Seed of the first lane.
+        append: What is appended to the observations of agents, see `fair_envs.faces.sb3.AgentsVecEnv`.
+        worlds: Parameters of several worlds of agents that share the lanes.
+
+    Raises:
+        ValueError: A parameter of the environment is outside its range.
+        TypeError: A parameter of the environment is unknown.
+    """
+    if config.env_id not in TABLE:
+        own = DummyVecEnv([partial(make_own, config)] * config.lanes)
+        own.seed(seed)
+        return own
+    return make_sb3(
         config.env_id,
-        n_envs=config.lanes // 2 if config.paired else config.lanes,
-        seed=TRAINING_SEEDS + LANES_EACH * config.seed,
+        n_envs=config.lanes if worlds is None else config.lanes // len(worlds),
+        rows="agents" if make_rules(config.env_id, **config.parameters).multi_agent else "lanes",
+        seed=seed,
         threads=config.threads,
-        append=POLICIES[config.shared_by][1],
+        append=append,
         reward_scale=config.reward_scale,
-        worlds=config.worlds if config.paired else None,
+        worlds=worlds,
         **config.parameters,
     )
-    return cast(AgentsVecEnv, env)
+
+
+def make_own(config: OnPolicySettings) -> gym.Env[Any, Any]:
+    """Return an environment that is registered only with Gymnasium, with scaled rewards."""
+    env = gym.make(config.env_id, **config.parameters)
+    return TransformReward(env, partial(operator.mul, config.reward_scale)) if config.reward_scale != 1 else env
+
+
+def make_env(config: Training) -> VecEnv:
+    """Return the environment of a training, with seeds that no other training uses.
+
+    Raises:
+        ValueError: A decision-maker would have several networks, or see `training_env`.
+    """
+    if config.shared_by != "all" and not rules_for(config.env_id, **config.parameters).multi_agent:
+        raise ValueError(
+            f"sharing must be 'all' on {config.env_id}, which has one decision-maker, got {config.shared_by!r}"
+        )
+    env = training_env(
+        config,
+        seed=TRAINING_SEEDS + LANES_EACH * config.seed,
+        append=POLICIES[config.shared_by][1],
+        worlds=config.worlds if config.paired else None,
+    )
+    if config.algorithm != "fen-reward":
+        return env
+    least, largest = config.bounds or bounds_of(make_rules(config.env_id, **config.parameters))
+    fair: VecEnv = FenReward(env, least=least, largest=largest, epsilon=config.epsilon)
+    return fair
+
+
+def bounds_of(rules: Rules) -> tuple[float, float]:
+    """Return a lower bound of the agents' rewards in a step, and the largest reward, estimated by random play.
+
+    The lower bound is 0 if no reward is negative; otherwise it is the least reward minus the range of all rewards,
+    because another policy may earn less than random agents.
+    """
+    rewards = [step.reward for step in rollout(LanesWorld(begun(rules, check_seeds(0, 4))), RandomPolicy(rules))]
+    least, largest = float(np.min(rewards)), float(np.max(rewards))
+    return (min(0.0, least - (largest - least)) if least < 0 else 0.0), max(largest, least + 1e-6)
 
 
 def make_model(config: Training) -> BaseAlgorithm:
@@ -177,25 +254,59 @@ def make_model(config: Training) -> BaseAlgorithm:
         TypeError: A parameter of the environment is unknown.
     """
     env = make_env(config)
-    names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm seed"
-    settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
-    settings |= {"policy_kwargs": {"net_arch": list(config.net_arch)}, "device": "cpu"}
-    model: BaseAlgorithm
+    settings = {**config.of_learner(), "policy_kwargs": {"net_arch": list(config.net_arch)}}
+    kind, own = learner_of(config)
     policy, _ = POLICIES[config.shared_by]
-    own = {name: getattr(config, name) for name in ("skip_idle", "equivariance")}
-    with warnings.catch_warnings():
-        # A smaller last minibatch is harmless.
-        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
-        if config.algorithm == "sb3-ppo":
-            model = sb3.PPO(policy, env, **settings)
-        elif config.algorithm == "ppo":
-            model = PPO(policy, env, **own, **settings)
-        else:
-            names = "penalty alpha beta weight mode credit tolerance"
-            fair = {name: getattr(config, name) for name in names.split()}
-            model = FairPPO(policy, env, **own, **fair, **settings)
+    with ignoring_smaller_batches():
+        model = kind(policy, env, **own, **settings)
     env.seed(TRAINING_SEEDS + LANES_EACH * config.seed)  # replaces the seed set by the model
     return model
+
+
+def learner_of(config: Training) -> tuple[type[OnPolicyAlgorithm], dict[str, Any]]:
+    """Return the learner class of an algorithm and its specific settings.
+
+    Raises:
+        ValueError: A setting of the penalty on returns is given where a measure is penalised, or the measure does not
+            exist in the environment.
+    """
+    if config.algorithm == "sb3-ppo":
+        return sb3.PPO, {}
+    names = ["skip_idle", "equivariance"]
+    if config.algorithm in ("ppo", "fen-reward"):
+        return PPO, {name: getattr(config, name) for name in names}
+    rules = rules_for(config.env_id, **config.parameters)
+    if compares_returns(rules) and not config.measure:
+        names += ["penalty", *OF_RETURNS, "alpha", "weight"]
+        return FairPPO, {name: getattr(config, name) for name in names}
+    for one in dataclasses.fields(config):
+        if one.name in OF_RETURNS and getattr(config, one.name) != one.default:
+            what = f"{one.name} must be {one.default!r}"
+            raise ValueError(f"{what} if a measure is penalised, got {getattr(config, one.name)!r}")
+    short = measure_of(config, config.measure or "short", rules)
+    return MeasurePPO, {"short": short, **{name: getattr(config, name) for name in (*names, "alpha", "weight")}}
+
+
+OF_RETURNS = ("beta", "mode", "credit", "tolerance")
+"""Settings of fair-PPO that only the penalty on the returns of two groups of agents has."""
+
+
+def compares_returns(rules: AnyRules) -> bool:
+    """Return whether fair-PPO can compare the returns of two groups of agents."""
+    return rules.multi_agent and len(rules.spec.groups) == 2
+
+
+def measure_of(config: OnPolicySettings, name: str, rules: AnyRules) -> MeasureFor:
+    """Return the factory of a measure of the environment's task, see `fair_envs.tasks.Task.factory`."""
+    return task_of(config.env_id).factory(name, rules)
+
+
+@contextmanager
+def ignoring_smaller_batches() -> Iterator[None]:
+    """Ignore Stable-Baselines3's warning that the last minibatch is smaller, which is harmless."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
+        yield
 
 
 def train(

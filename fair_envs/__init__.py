@@ -4,11 +4,50 @@ Importing this package registers its environments with Gymnasium and, from Petti
 
     import gymnasium as gym, fair_envs
     env = gym.make("FairHarvest-v0")
+
+`evaluate` measures any policy, and `compare` several runs; they are imported on first access.
 """
+
+import importlib
+from typing import Any
 
 from fair_envs.registration import TABLE, make_rules, make_sb3, register, register_all
 
 __version__ = "0.1.0"
-__all__ = ["TABLE", "__version__", "make_rules", "make_sb3", "register"]
+__all__ = [
+    "TABLE",
+    "Comparison",
+    "Evaluation",
+    "Measure",
+    "Task",
+    "__version__",
+    "add_task",
+    "compare",
+    "evaluate",
+    "make_rules",
+    "make_sb3",
+    "register",
+    "task_of",
+]
+
+_HOMES = {
+    "Comparison": "fair_envs.experiments.comparing",
+    "Evaluation": "fair_envs.assessment",
+    "Measure": "fair_envs.metrics",
+    "Task": "fair_envs.tasks",
+    "add_task": "fair_envs.tasks",
+    "compare": "fair_envs.experiments.comparing",
+    "evaluate": "fair_envs.assessment",
+    "task_of": "fair_envs.tasks",
+}
+"""The modules of names that are imported on first access, because they import Numba."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name from its module, or raise AttributeError."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
 
 register_all()

@@ -158,7 +158,7 @@ def make_sb3(
         append: What is appended to observations, ``"group"``, ``"agent"`` (the agent's index) or None, see
             `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
         append_group: True is ``append="group"``.
-        reward_scale: See `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
+        reward_scale: Factor by which the learner's rewards are multiplied.
         worlds: The parameters of several worlds with common random numbers, ``n_envs`` lanes each; for example
             ``[{"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0}]``. Only for rows of agents.
         parameters: The environment's parameters.
@@ -190,10 +190,10 @@ def make_sb3(
             reward_scale=reward_scale,
         )
     else:
-        if worlds is not None or append is not None or append_group or reward_scale != 1.0:
-            raise ValueError("worlds, append, append_group and reward_scale need rows='agents', got rows='lanes'")
+        if worlds is not None or append is not None or append_group:
+            raise ValueError("worlds, append and append_group need rows='agents', got rows='lanes'")
         rules = make_rules(env_id, **parameters)
         check_batch("n_envs", n_envs, rules)
-        vec_env = LanesVecEnv(rules, n_envs, threads=threads, render_mode=render_mode)
+        vec_env = LanesVecEnv(rules, n_envs, threads=threads, render_mode=render_mode, reward_scale=reward_scale)
     vec_env.seed(seed)
     return vec_env

@@ -308,7 +308,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a small training of fair-PPO."""
     pytest.importorskip("stable_baselines3")
     folder = tmp_path_factory.mktemp("runs") / "small"
-    said = Said("train", "fair-ppo", ENV_ID, *TINY_OPTIONS, *SMALL, "--alpha", "0.5", "--seed", "3", "--out", folder)
+    options = (*TINY_OPTIONS, "--param", "observation=ten", *SMALL, "--alpha", "0.5", "--seed", "3")
+    said = Said("train", "fair-ppo", ENV_ID, *options, "--out", folder)
     assert said.code == 0, said.text
     assert f"fair-envs evaluate {folder}" in said.text
     return folder
@@ -318,7 +319,7 @@ def missing_options(method: str, text: str) -> list[str]:
     """Return the settings of a method whose options a help text does not show."""
     from fair_envs.baselines.methods import named
 
-    names = [one.name for one in named(method)[0].fields() if one.name not in cli.UNASKED]
+    names = [one.name for one in named(method).fields() if one.name not in cli.UNASKED]
     return [name for name in names if f"--{name.replace('_', '-')}" not in text]
 
 
@@ -334,13 +335,14 @@ def learning() -> Any:
 def test_a_training_keeps_the_settings_that_were_given(run_folder: Path) -> None:
     config = json.loads((run_folder / "config.json").read_text())
     given = ("algorithm", "env_id", "alpha", "seed", "steps", "net_arch", "parameters")
-    expected = ["fair-ppo", ENV_ID, 0.5, 3, 640, [8, 8], LITTLE]
+    expected = ["fair-ppo", ENV_ID, 0.5, 3, 640, [8, 8], {**LITTLE, "observation": "ten"}]
     assert [config[name] for name in given] == expected
 
 
 @pytest.mark.parametrize(
     ("command", "line"),
     [
+        ("train ppo FairHarvest-v0 --trunk 8", "No such option: --trunk"),
         ("train ppo FairHarvest-v0 --lr 1", "No such option: --lr (Possible options: --learning-rate)"),
         ("train ppo FairHarvest-v0 --num-envs 1", "No such option: --num-envs (Possible options: --n-envs)"),
         ("train ppo FairHarvest-v0 -n 1", "No such option: -n (Possible options: --total-timesteps)"),
@@ -369,12 +371,6 @@ def test_the_version_is_printed() -> None:
     assert (said.code, said.text) == (0, f"fair-envs {fair_envs.__version__}\n")
 
 
-def test_the_options_of_two_methods_with_one_name_are_both_explained(learning: Any) -> None:
-    said = Said("train", "ppo", "--help").flat
-    assert "Environment steps of all lanes to train for" in said and "Agent steps to train for" in said
-    assert "in the unit of --total-timesteps" in said
-
-
 def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
     said = Said("train", "fair-ppo", "--help")
     assert said.code == 0
@@ -382,17 +378,17 @@ def test_every_setting_of_a_training_is_an_option(learning: Any) -> None:
     assert "Weight of the retrospective cost of fair-PPO. [1.0; a number at least 0]" in said.flat
     assert "--total-timesteps, --steps" in said.flat and "--n-envs, --lanes" in said.flat
     plain = Said("train", "ppo", "--help").text
-    assert "--alpha" not in plain and "--net-arch" in plain and "--trunk" in plain  # of both kinds of environments
+    assert "--alpha" not in plain and "--net-arch" in plain
 
 
 def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path) -> None:
-    known = "a-ppo, ddpg, f-ppo, f-ppo-l, f-ppo-s, fair-e, fair-er, fair-ppo, pcn, ppo, ppo-lagrangian, sb3-ppo"
+    from fair_envs.baselines import methods
+
+    known = ", ".join(methods.names())
     assert f"method must be one of {known}, got 'dqn'" in mistake("train", "dqn", ENV_ID)
-    expected = "method must support FairCollege-v0, got 'fair-ppo', which needs agents that are themselves affected"
-    assert expected in mistake("train", "fair-ppo", "FairCollege-v0")
-    assert "try pcn" in mistake("train", "f-ppo", "FairHiring-v0")
-    lending = "FairLending-v0, FairAttention-v0, FairEpidemic-v0; try fair-ppo, ppo, sb3-ppo"
-    assert f"measures of long-term fairness: {lending}" in mistake("train", "f-ppo", ENV_ID)
+    expected = "method must support FairCollege-v0, got 'f-ppo-s', which needs a massager, such as the one for two"
+    said = mistake("train", "f-ppo-s", "FairCollege-v0")
+    assert expected in said and "; try a-ppo, " in said
     assert "got 'FairWheat-v0'" in mistake("train", "ppo", "FairWheat-v0")
     assert "ID must be given, as in: fair-envs train ppo" in mistake("train", "ppo")
     assert "METHOD and ID must be given" in mistake("train")
@@ -412,12 +408,11 @@ def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path
             "--net-arch 8,x",
             "--net-arch must be integers at least 1, separated by commas, such as 64,64, got '8,x'",
         ),
-        (ENV_ID, "--trunk 8", "--trunk must be left out for ppo on FairHarvest-v0, got 8"),
-        (ENV_ID, "--preset published", "--preset must be left out for ppo on FairHarvest-v0, got published"),
+        (ENV_ID, "--preset published", "preset must be one of 'recommended', got 'published'"),
         (
             "FairLending-v0",
-            "--net-arch 8,8",
-            "--net-arch must be left out for ppo on FairLending-v0, got 8,8; use --trunk, --pi, --vf",
+            "--sharing groups",
+            "--sharing must be 'all' on FairLending-v0, which has one decision-maker",
         ),
     ],
 )
@@ -556,7 +551,7 @@ def test_what_is_no_run_is_neither_evaluated_nor_played(empty_folder: Path) -> N
     ids = ", ".join(TABLE)
     expected = f"RUN|ID must be the folder of a run, with a config.json, or {ids}, got 'FairTrafic-v0'"
     assert mistake("evaluate", "FairTrafic-v0") == f"{expected}; did you mean 'FairTraffic-v0'?"
-    nobody = "policy must be 'random', a run's folder or module:function, got 'nowhere'"
+    nobody = "policy must be 'random', 'greedy', a run's folder or module:function, got 'nowhere'"
     assert mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere") == nobody
     (empty_folder / "empty").mkdir()
     assert "config.json" in mistake("play", ENV_ID, *BRIEFLY, "--policy", "empty")
@@ -609,7 +604,7 @@ def report_of(*arguments: Any, out: str = "found") -> tuple[str, dict[tuple[str,
 
 
 def test_an_environment_is_evaluated_policy_by_policy() -> None:
-    said, found = report_of(*CITY, "--policy", "shortest-time", "--policy", "random")
+    said, found = report_of(*CITY, "--policy", "shortest-time", "--policy", "random", "--form", "difference")
     rules = make_rules("FairTraffic-v0", horizon=20)
     played = play_system(rules, RandomPolicy(rules), episodes=3, seed=5)
     expected = {("random", one.notion, one.attribute, one.within): one.values.mean() for one in gaps(played)}
@@ -618,6 +613,63 @@ def test_an_environment_is_evaluated_policy_by_policy() -> None:
     assert "attribute notion within shortest-time random" in said and "fast=slow" in said
     assert MEANINGS["difference"] in said and "lose it at once" in said
     assert "95 % confidence intervals; n = 3 episodes." in said
+
+
+def test_random_and_scripted_policies_stand_beside_a_policy(empty_folder: Path) -> None:
+    options = ("-p", "horizon=30", "--policy", f"{HERE}:still", "--beside", "--episodes", "2", "--no-progress")
+    said = Said("evaluate", "FairLending-v0", *options, "--out", "found")
+    assert said.code == 0, said.text
+    found = json.loads((empty_folder / "found" / "evaluation.json").read_text())
+    names = [f"{HERE}:still", "random", "equal-opportunity", "max-reward", "always"]
+    assert [one["policy"] for one in found] == names
+    assert all(one["about"]["parameters"] == {"feedback": "full", "horizon": 30} for one in found)  # with the task's
+    rates = {one["policy"]: [row["value"] for row in one["rows"] if row["section"] == "rate"] for one in found}
+    assert rates["always"] == [1, 1] and rates[f"{HERE}:still"] == [0, 0]
+    assert "always: No two groups differ in their true positive rate." in said.text
+    assert not (empty_folder / "found" / "report.json").exists()
+
+
+def test_the_task_of_another_environment_can_be_used(empty_folder: Path) -> None:
+    short = ("-p", "horizon=30", "--episodes", "2", "--no-progress", "--out", "found")
+    said = Said("evaluate", "FairLending-v0", "--task", "FairHiring-v0", "-p", "feedback=full", *short)
+    assert said.code == 0 and "share distance" in said.text, said.text
+    line = mistake("evaluate", "FairCollege-v0", "--task", "FairLending-v0", *short[:-1], "other")
+    assert line.startswith("task must be one for FairCollege-v0, got that of FairLending-v0, whose long-term measure")
+    assert mistake("evaluate", "FairCollege-v0", "--task", "Nowhere-v0").startswith("id must be one of")
+
+
+def test_an_environment_that_only_gymnasium_knows_is_evaluated(empty_folder: Path) -> None:
+    import gymnasium as gym
+
+    gym.register("Office-v0", entry_point="tests.assessment.office:Office")
+    try:
+        said = Said("evaluate", "Office-v0", "-p", "bonus=0.5", "--episodes", "2", "--no-progress", "--out", "found")
+        assert said.code == 0, said.text
+        (found,) = json.loads((empty_folder / "found" / "evaluation.json").read_text())
+        assert found["about"]["parameters"] == {"bonus": 0.5} and found["groups"] == ["north", "south"]
+        assert "param must be one of clients, bonus" in mistake("evaluate", "Office-v0", "-p", "bonuss=1")
+    finally:
+        del gym.registry["Office-v0"]
+
+
+def test_a_run_has_the_same_table_with_other_policies_beside_it(run_folder: Path, empty_folder: Path) -> None:
+    options = ("--policy", "random", "--episodes", "2", "--no-progress", "--out", "found")
+    said = Said("evaluate", run_folder, *options)
+    assert said.code == 0, said.text
+    found = json.loads((empty_folder / "found" / "evaluation.json").read_text())
+    assert [one["policy"] for one in found] == [str(run_folder), "random"]
+    assert {row["section"] for row in found[0]["rows"]} == {row["section"] for row in found[1]["rows"]}
+    assert (empty_folder / "found" / "report.json").exists()  # that of the method
+
+
+def test_runs_are_compared(run_folder: Path, empty_folder: Path) -> None:
+    options = ("--policy", "random", "--episodes", "2", "--no-progress")
+    said = Said("compare", run_folder, *options, "--out", "found")
+    assert said.code == 0, said.text
+    assert "gap of return per step: full_speed - half_speed" in said.flat and "saved found" in said.text
+    assert (empty_folder / "found" / "comparison.md").exists() and (run_folder / "evaluations").is_dir()
+    assert "RUN must be the folder of a run" in mistake("compare", "nowhere")
+    assert "which exists" in mistake("compare", run_folder, "--out", "found")
 
 
 def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone() -> None:
@@ -631,7 +683,8 @@ def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone
 
 
 def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -> None:
-    _, found = report_of(ENV_ID, *TINY_OPTIONS, "--policy", run_folder, "--policy", f"{HERE}:still")
+    options = ("--policy", run_folder, "--policy", f"{HERE}:still", "--form", "difference")
+    _, found = report_of(ENV_ID, *TINY_OPTIONS, *options)
     rules = make_rules(ENV_ID, **LITTLE)
     total = play_system(rules, still, episodes=3, seed=5).returns.values.sum(axis=1).mean()
     assert found[f"{HERE}:still", "total_return", "", ""] == pytest.approx(total)
@@ -640,7 +693,7 @@ def test_a_run_and_a_function_are_policies_of_an_environment(run_folder: Path) -
 
 
 def test_a_decision_maker_is_evaluated_by_what_it_decides() -> None:
-    said, found = report_of(*HIRING)
+    said, found = report_of(*HIRING, "--attribute", "gender")
     assert "Gaps are differences between groups in the decisions about them" in said and "Positive" not in said
     assert ("random", "demographic_parity", "gender", "") in found
     for option, value in {"form": "sum", "flip": "each"}.items():
@@ -665,7 +718,6 @@ def test_an_error_of_a_policy_is_shown_once_and_without_internal_names() -> None
 def test_shared_networks_of_a_decision_maker_are_evaluated_by_their_decisions(
     method: str, env_id: str, learning: Any
 ) -> None:
-    assert mistake("train", "fair-ppo", env_id, "--shared").endswith("sb3-ppo")
     short = ("--steps", "40", "--n-steps", "10", "--lanes", "2", "--eval-freq", "20", "--eval-episodes", "2")
     said = Said("train", method, env_id, "--shared", "-p", "horizon=10", *short, "--out", "run", "--no-progress")
     assert said.code == 0, said.text
@@ -682,11 +734,12 @@ def test_another_attribute_is_looked_at_if_it_is_named() -> None:
 
 
 def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
-    options = (ENV_ID, *TINY_OPTIONS, "--policy", "random", "--policy", f"{HERE}:still")
+    options = (ENV_ID, *TINY_OPTIONS, "--policy", "random", "--policy", f"{HERE}:still", "--form", "difference")
     for jobs in (1, 2):
         report_of(*options, "--jobs", jobs, out=f"jobs-{jobs}")
-    one, two = ((empty_folder / f"jobs-{jobs}" / "report.csv").read_bytes() for jobs in (1, 2))
-    assert one == two
+    for name in ("report.csv", "evaluation.csv"):
+        one, two = ((empty_folder / f"jobs-{jobs}" / name).read_bytes() for jobs in (1, 2))
+        assert one == two
 
 
 @pytest.mark.parametrize(
@@ -699,7 +752,7 @@ def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
         ),
         (
             (ENV_ID, "--policy", "shortest-time"),
-            "policy must be 'random', a run's folder or module:function, got 'shortest-time'",
+            "policy must be 'random', 'greedy', a run's folder or module:function, got 'shortest-time'",
         ),
         (
             (ENV_ID, "--policy", "nosuch:function"),
@@ -749,7 +802,7 @@ def test_a_search_tries_its_policy_out_too(empty_folder: Path) -> None:
 
 
 def test_options_of_an_environment_are_refused_for_a_run(run_folder: Path) -> None:
-    options = {"policy": "random", "attribute": "fast", "form": "ratio", "flip": "each", "jobs": "2", "engine": "ray"}
+    options = {"attribute": "fast", "form": "ratio", "flip": "each"}
     for name, value in options.items():
         assert mistake("evaluate", run_folder, f"--{name}", value) == f"{name} must be left out for a run, got {value}"
 

@@ -94,7 +94,7 @@ def test_every_setting_of_a_team_is_an_option() -> None:
         (["fair-e", "FairHarvest-v0"], "method must support FairHarvest-v0, got 'fair-e', which needs a team"),
         (["fair-e", "FairWheat-v0"], "id must be one of "),
         (["fair-e"], "ID must be given"),
-        (["fair-f", PURSUIT], "method must be one of a-ppo, ddpg, f-ppo,"),
+        (["fair-f", PURSUIT], "method must be one of a-ppo, alpha-fair,"),
         (["ddpg", PURSUIT, "--steps", "6000"], "--total-timesteps or --steps must be more than learning_starts, 60000"),
         (["ddpg", PURSUIT, "--gamma", "2"], "--gamma must be between 0 and 1, got 2"),
         (["ddpg", PURSUIT, "--preset", "small"], "preset must be one of 'recommended', 'large', 'paper', got 'small'"),

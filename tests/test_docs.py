@@ -20,6 +20,13 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # The last of them is what PyTorch imports for the first optimizer, which takes as long as all the rest.
 LIBRARIES = ["gymnasium", "moocore", "numba", "pettingzoo.test", "pygame", "scipy.stats", "stable_baselines3"]
 LIBRARIES += ["torch._dynamo"]
+PAGES = [
+    "README.md",
+    "docs/choosing-a-history.md",
+    "docs/evaluation.md",
+    "docs/long-term.md",
+    "docs/own-environment.md",
+]
 FILE = re.compile(r"^File: `([^`]+)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -123,7 +130,7 @@ def test_the_readme_lists_the_notions_that_can_be_objectives() -> None:
     assert {name for name in accepted if f"`{name}`" not in page} == set()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/choosing-a-history.md", "docs/long-term.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_every_python_block_of_a_page_runs(page: str, forks: Forks, tmp_path: Path) -> None:
     blocks = [text for kind, text in BLOCK.findall((ROOT / page).read_text()) if kind == "python"]
     assert blocks

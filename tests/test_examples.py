@@ -4,6 +4,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -42,6 +43,39 @@ def test_the_examples_measure_forgets_a_season_that_is_over(villages: dict[str, 
     assert gap.update(visit).tolist() == pytest.approx([1 / 3, 1])
 
 
+@pytest.fixture(scope="module")
+def school() -> dict[str, Any]:
+    """Return what the example of an annotated environment defines; it registers School-v0."""
+    pytest.importorskip("stable_baselines3")
+    return runpy.run_path(str(EXAMPLES / "school.py"))
+
+
+def test_correcting_the_scores_of_evening_students_is_fairer_and_earns_more(school: dict[str, Any]) -> None:
+    found = {name: school["measured"](teacher, terms=20) for name, teacher in school["TEACHERS"].items()}
+    corrected, biased = found["corrected threshold"], found["one threshold"]
+    assert corrected["equal_opportunity"] < 0.1 < 0.3 < biased["equal_opportunity"]
+    assert corrected["reward"] > biased["reward"] > found["pass everyone"]["reward"]
+    unfair = school["penalised"](school["one_threshold"], terms=20)
+    assert unfair < biased["reward"] - 0.3 and unfair < school["penalised"](school["corrected_threshold"], terms=20)
+
+
+def test_networks_learn_to_grade_fairly_from_the_reward_vector(school: dict[str, Any]) -> None:
+    found = school["learned"](8_000)
+    fair = [row["reward"] for row in found if row["equal_opportunity"] < 0.1]
+    assert max(fair) > 0  # to pass everyone is fair, too, but loses 0.4 for each student
+
+
+def test_the_school_is_made_from_its_id_and_its_spec(school: dict[str, Any]) -> None:
+    env: Any = gym.make("School-v0", students=3)
+    assert env.get_wrapper_attr("fair_spec").feedback == "full"
+    again: Any = gym.make(env.spec)
+    for one in (env, again):
+        one.reset(seed=4)
+    steps = [[one.step(1)[-1] for _ in range(3)] for one in (env, again)]
+    for info, other in zip(*steps, strict=True):
+        assert info["prepared"] == other["prepared"] == bool(info["fair_feedback"]) == bool(other["fair_feedback"])
+
+
 def test_the_study_of_traffic_tells_causes_and_remedies(tmp_path: Path) -> None:
     traffic = runpy.run_path(str(EXAMPLES / "traffic_study.py"))
     ((section, rows),) = traffic["study"](episodes=4, jobs=1, sections=["causes"])
@@ -51,3 +85,18 @@ def test_the_study_of_traffic_tells_causes_and_remedies(tmp_path: Path) -> None:
     whole = rows["as it is"]
     assert whole["counterfactual fairness"].value > 0 == whole["steps of all, change"].value
     assert whole["steps, people"].value > whole["steps, AI"].value
+
+
+def test_five_lines_train_a_model_and_evaluate_it() -> None:
+    pytest.importorskip("stable_baselines3")
+    import gymnasium as gym
+    from stable_baselines3 import PPO
+
+    import fair_envs
+
+    env = gym.make("FairLending-v0", horizon=200)
+    model = PPO("MlpPolicy", env, n_steps=64, device="cpu", seed=0)
+    model.learn(128)
+    text = str(fair_envs.evaluate(env, model, episodes=2, shuffles=5))
+    for words in ("reward per step", "true positive rate", "advantaged - disadvantaged", "noise floor", "Worst off"):
+        assert words in text

@@ -32,8 +32,10 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "wrappers": ("evaluation", "metrics"),
     "evaluation.reports": ("fair_envs", "metrics"),
     "evaluation.systems": ("evaluation.reports", "wrappers"),
+    "tasks": ("evaluation.systems",),
     "testing": ("fair_envs", "wrappers"),
-    "baselines": ("evaluation.systems",),
+    "assessment": ("tasks",),
+    "baselines": ("assessment",),
     "experiments": ("baselines",),
     "search": ("experiments",),
     "reproduction": ("experiments",),
@@ -193,7 +195,7 @@ def test_no_modules_import_each_other() -> None:
 
 # The only places that may name an environment: its own folder, the table of ids, tasks, studies and benchmarks.
 MAY_NAME = tuple(
-    f"{PACKAGE}.{place}" for place in ("envs", "registration", "baselines.tasks", "reproduction", "benchmark")
+    f"{PACKAGE}.{place}" for place in ("envs", "registration", "tasks", "baselines.tasks", "reproduction", "benchmark")
 )
 OF_ENVIRONMENTS = tuple(entry.module for entry in TABLE.values())
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 
+from fair_envs.baselines import methods
 from fair_envs.baselines.pcn.training import load_pcn
+from fair_envs.baselines.players import loaded
 from fair_envs.baselines.runs import Run, read_weights, serialized
 from fair_envs.baselines.team.curriculum import level_states
 from fair_envs.baselines.training import load
-from fair_envs.experiments.players import loaded
 from fair_envs.reproduction.experiment import WEIGHTS, Cell, read_policy
 from fair_envs.support.imports import Permissions, permit, trusting
 from tests.baselines.test_training import config
@@ -84,8 +86,6 @@ def test_a_function_that_a_run_names_is_refused_by_its_name(
     kind: str, command: tuple[str, ...], tmp_path: Path, marker: Path
 ) -> None:
     run = run_of(tmp_path / "run", **RUNS[kind])
-    if (kind, command[0]) == ("pcn", "play"):  # it is refused for another reason before
-        return
     said = mistake(*(str(run) if word == "RUN" else word for word in command))
     assert "config.json names the function 'friend.evil:f'" in said and "--trust" in said
     assert not marker.exists()
@@ -341,8 +341,12 @@ def test_workers_may_import_what_was_typed_and_nothing_else(tmp_path: Path) -> N
     assert "own:left" in run.stdout
 
 
-def test_a_run_of_pareto_conditioned_networks_is_no_policy_of_an_environment(tmp_path: Path) -> None:
+def test_a_run_of_a_method_without_a_policy_is_no_policy_of_an_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = run_of(tmp_path / "run", algorithm="pcn", env_id=HIRING, groups=["gender"])
+    without = replace(methods.named("pcn"), policy=None)
+    monkeypatch.setattr(methods, "method_of", lambda run: without)
     said = mistake("evaluate", HIRING, "--policy", run)
     assert "policy must be a run whose policy plays by itself" in said
     assert f"fair-envs evaluate {run}" in said

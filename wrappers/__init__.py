@@ -5,6 +5,8 @@
 """
 
 from fair_envs.evaluation import choose
+from fair_envs.metrics.disparity import DisparityTracker
+from fair_envs.wrappers.annotate import Annotate
 from fair_envs.wrappers.decisions import (
     DecisionEpisodes,
     DecisionGaps,
@@ -15,23 +17,34 @@ from fair_envs.wrappers.decisions import (
 )
 from fair_envs.wrappers.delayed import DelayedFeedback, LateFeedback
 from fair_envs.wrappers.gaps import FairnessObjectives, GapObjectives, GapPenalty, ReportActionProbs, ReportedProbs
-from fair_envs.wrappers.objectives import Objectives, SocialReward, SocialUtility, VectorReward
-from fair_envs.wrappers.penalty import DisparityTracker, FairnessPenalty, Penalty
+from fair_envs.wrappers.objectives import (
+    FairEfficiency,
+    FenReward,
+    Objectives,
+    SocialReward,
+    SocialUtility,
+    VectorReward,
+)
+from fair_envs.wrappers.penalty import FairnessPenalty, Penalty
 from fair_envs.wrappers.recording import Recorder, RecordFairness
 from fair_envs.wrappers.scalarise import Scalarisation, Scalarise
 from fair_envs.wrappers.sensitive import HiddenAttribute, HideSensitive, SwappedAttribute, SwapSensitive
+from fair_envs.wrappers.sources import after, before
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.twin import TwinEpisodes, Twins, counterfactual, from_probabilities, from_sb3, sb3_probabilities
 from fair_envs.wrappers.wrapper import Wrapper
 
 __all__ = [
+    "Annotate",
     "Batch",
     "DecisionEpisodes",
     "DecisionGaps",
     "DelayedFeedback",
     "DisparityTracker",
+    "FairEfficiency",
     "FairnessObjectives",
     "FairnessPenalty",
+    "FenReward",
     "GapObjectives",
     "GapPenalty",
     "HiddenAttribute",
@@ -56,6 +69,8 @@ __all__ = [
     "Twins",
     "VectorReward",
     "Wrapper",
+    "after",
+    "before",
     "choose",
     "counterfactual",
     "counterfactual_observation",

@@ -1,4 +1,4 @@
-"""Fairness notions on a history of decisions as part of the reward: as objectives or as a penalty."""
+"""Gaps as part of the reward, of notions on a history of decisions or of measures: as objectives or as a penalty."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -7,46 +7,46 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.metrics.gaps import DecisionNotion, Gaps, Notions, decision_notions, name_of
+from fair_envs.metrics.gaps import Gaps, Notions, decision_notions, name_of
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import History, Memory, check_memory
 from fair_envs.support.aliases import Flags, Floats
 from fair_envs.support.parameters import NonNegative, checked
+from fair_envs.wrappers.following import Followed, Measured, check_finite, check_reported
 from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.wrapper import Wrapper
 
 Undefined = Literal["last", "fair", "unfair"]
+Charge = Literal["change", "value"]
 
 
-class GapTransform(Transform):
-    """Stores the decisions of the lanes and computes the gap of every notion after each decision.
+class Decisions:
+    """Notions on one history of decisions; their gaps are what rewards use.
 
     Args:
         notions: N names or notions.
         history: How long decisions count, and with which weight.
         groups: The groups that notions given by name compare.
         keep: Whether decisions are kept when an episode ends.
-        undefined: The value of an undefined gap, see `FairnessObjectives`.
+
+    Attributes:
+        names: Display names of the notions, known after `bind`.
+        least: The smallest gap of each notion, shape (N,).
+        worst: The largest gap of each notion, shape (N,).
+        keeps: Whether gaps continue across episodes, shape (N,).
+        count: Number of notions (N).
+        histories: The history.
 
     Raises:
         ValueError: An option is unknown.
     """
 
-    changes_reward = True
-
-    def __init__(
-        self,
-        notions: Notions,
-        history: Memory,
-        *,
-        groups: Groups = None,
-        keep: bool = True,
-        undefined: Undefined = "last",
-    ) -> None:
-        self.undefined = checked("undefined", undefined, Undefined)
+    def __init__(self, notions: Notions, history: Memory, *, groups: Groups = None, keep: bool = True) -> None:
         check_memory("history", history)
         self.notions, self.memory = decision_notions(notions, groups=groups), history
         self.keep = checked("keep", keep, bool)
+        self.count = len(self.notions)
+        self.histories: tuple[History, ...] = ()
 
     def bind(self, setting: Setting) -> None:
         """Start with an empty history.
@@ -54,42 +54,126 @@ class GapTransform(Transform):
         Raises:
             ValueError: A notion cannot be used with the environment or the history.
         """
-        self.gaps = Gaps(self.notions, setting.spec)
-        self.gaps.check_memory(self.memory)
-        for name, worst in zip(self.gaps.names, self.gaps.worst, strict=True):
-            if not np.isfinite(worst):
-                raise ValueError(f"notions must have a finite largest gap to be used in a reward; {name} has none")
+        self._gaps = Gaps(self.notions, setting.spec)
+        self._gaps.check_memory(self.memory)
+        self.names, self.least, self.worst = self._gaps.names, self._gaps.least, self._gaps.worst
+        for name, worst in zip(self.names, self.worst, strict=True):
+            check_finite(name, worst)
+        self.keeps = np.full(len(self.names), self.keep)
         self.histories = (History(self.memory, setting.spec, lanes=setting.lanes.count, keep=self.keep),)
-        self._needing_probs = [n for n in self.gaps.notions if getattr(n, "needs_action_probs", False)]
-        self._start = self.gaps.worst if self.undefined == "unfair" else np.zeros(len(self.gaps.notions))
-        self._last = np.full((setting.lanes.count, len(self.gaps.notions)), np.nan)
+        self._needing_probs = [n for n in self._gaps.notions if getattr(n, "needs_action_probs", False)]
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return the decisions and gaps that the next gaps depend on, as arrays."""
-        return {**self.histories[0].snapshot(), "last": self._last.copy()}
+    def __call__(self, batch: Batch, last: Floats) -> Floats:
+        """Store the decisions of a batch and return the gaps after it, shape (B, N).
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Restore a snapshot of the same environment."""
-        self.histories[0].restore(snapshot)
-        self._last = np.array(snapshot["last"])
-
-    def __call__(self, batch: Batch) -> Batch:
-        """Store the decisions, and change the rewards by the gaps.
+        Args:
+            batch: The batch.
+            last: The previous gaps, shape (B, N), NaN where there is none.
 
         Raises:
             ValueError: A notion needs the policy's probabilities and none were reported. Nothing has changed then.
         """
         for notion in self._needing_probs:
-            _check_reported(batch, notion)
+            check_reported(batch, name_of(notion))
         (history,) = self.histories
         history.add_batch(batch.facts, batch.action_probs, decided=batch.decided, first=batch.first)
-        if not self.keep:
-            self._last[batch.first] = np.nan
+        return self._gaps(history, last=last) if np.count_nonzero(batch.decided) else last
+
+    def snapshot(self) -> dict[str, NDArray[Any]]:
+        """Return the stored decisions."""
+        return dict(self.histories[0].snapshot())
+
+    def restore(self, snapshot: Mapping[str, NDArray[Any]]) -> None:
+        """Restore a snapshot of the same environment."""
+        self.histories[0].restore(snapshot)
+
+
+class GapTransform(Transform):
+    """Computes gaps after each decision: those of notions on a history of decisions, or the values of measures.
+
+    Args:
+        notions: Names or notions; None: there are ``measures``.
+        history: How long decisions count, and with which weight; None: there are ``measures``.
+        measures: N names of notions, or functions that create a measure for a number of lanes.
+        groups: The groups that notions given by name compare.
+        keep: Whether decisions are kept when an episode ends; a measure defines this itself.
+        undefined: The value of an undefined gap, see `FairnessObjectives`.
+
+    Raises:
+        ValueError: An option is unknown, or neither a history nor measures are given, or both.
+    """
+
+    changes_reward = True
+
+    def __init__(
+        self,
+        notions: Notions | None = None,
+        history: Memory | None = None,
+        *,
+        measures: Measured | Sequence[Measured] | None = None,
+        groups: Groups = None,
+        keep: bool = True,
+        undefined: Undefined = "last",
+    ) -> None:
+        self.undefined = checked("undefined", undefined, Undefined)
+        self.source: Decisions | Followed
+        if measures is None:
+            if notions is None or history is None:
+                raise ValueError(
+                    "notions need a history, such as SlidingWindow(500), unless measures are given; got notions="
+                    f"{notions!r}, history={history!r}"
+                )
+            self.source = Decisions(notions, history, groups=groups, keep=keep)
+            return
+        without = {"notions": (notions, None), "history": (history, None), "keep": (keep, True)}
+        for name, (given, default) in without.items():
+            if given != default:
+                raise ValueError(f"{name} must be left out with measures, got {given!r}")
+        self.source = Followed(measures, groups=groups)
+
+    @property
+    def histories(self) -> tuple[History, ...]:  # type: ignore[override]
+        """The histories of decisions that it keeps."""
+        return self.source.histories
+
+    def bind(self, setting: Setting) -> None:
+        """Start without any decision.
+
+        Raises:
+            ValueError: A notion cannot be used with the environment or the history, or an undefined gap should count as
+                the largest one, which a measure does not have.
+        """
+        self.source.bind(setting)
+        if self.undefined == "unfair":
+            for name, worst in zip(self.source.names, self.source.worst, strict=True):
+                if not np.isfinite(worst):
+                    raise ValueError(f"undefined must be 'last' or 'fair' for {name}, which has no largest value")
+        lanes, count = setting.lanes.count, len(self.source.names)
+        self._start = self.source.worst if self.undefined == "unfair" else np.zeros(count)
+        self._last = np.full((lanes, count), np.nan)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the decisions and gaps that the next gaps depend on, as arrays."""
+        return {**self.source.snapshot(), "last": self._last.copy()}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Restore a snapshot of the same environment."""
+        self.source.restore(snapshot)
+        self._last = np.array(snapshot["last"])
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Compute the gaps after a step, and change the rewards by them.
+
+        Raises:
+            ValueError: A notion needs the policy's probabilities and none were reported. Nothing has changed then.
+        """
+        found = self.source(batch, self._last)
+        self._last[np.logical_and.outer(batch.first, ~self.source.keeps)] = np.nan
         gaps, defined = np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)  # 0 without a decision
         if np.count_nonzero(batch.decided):
-            found = self.gaps(history, last=self._last)
             gaps, defined = self._counted(found, batch.decided[:, np.newaxis])
-        return self.rewarded(batch, gaps)._replace(added={"fair_gaps": gaps, "fair_gaps_defined": defined})
+        out = self.rewarded(batch, gaps)
+        return out._replace(added={**out.added, "fair_gaps": gaps, "fair_gaps_defined": defined})
 
     def _counted(self, found: Floats, decided: Flags) -> tuple[Floats, NDArray[np.int8]]:
         """Return the gaps as they enter rewards, and whether they are defined; both are 0 without a decision."""
@@ -104,18 +188,6 @@ class GapTransform(Transform):
         raise NotImplementedError
 
 
-def _check_reported(batch: Batch, notion: DecisionNotion) -> None:
-    """Raise ValueError if decisions were made without reporting their probabilities."""
-    taken = (batch.facts["action"] >= 0) & batch.decided[:, np.newaxis]  # (B, M)
-    if batch.action_probs is not None:
-        taken &= ~batch.action_probs.any(axis=-1)
-    if taken.any():
-        raise ValueError(
-            f"action_probs must be reported before each step for {name_of(notion)} (by "
-            "env.unwrapped.report_action_probs or the wrapper ReportActionProbs), got none"
-        )
-
-
 class GapObjectives(GapTransform):
     """The transform of `FairnessObjectives`, which describes the arguments."""
 
@@ -123,8 +195,8 @@ class GapObjectives(GapTransform):
         """Start with an empty history."""
         super().bind(setting)
         self._focal = setting.focal
-        self.objectives = ("performance", *self.gaps.names)
-        self.objectives_at_most = (np.inf, *(0.0 - self.gaps.least).tolist())
+        self.objectives = ("performance", *self.source.names)
+        self.objectives_at_most = (np.inf, *(0.0 - self.source.least).tolist())
 
     def rewarded(self, batch: Batch, gaps: Floats) -> Batch:
         """Add the vector."""
@@ -135,16 +207,20 @@ class GapObjectives(GapTransform):
 
 
 class FairnessObjectives(Wrapper):
-    """Turns the reward into a vector: the performance, then the negative gap of each notion on decisions.
+    """Turns the reward into a vector: the performance, then the negative gap of each notion, or value of each measure.
 
     The performance is the environment's reward (the agents' mean; under focal control, the focal agent's reward). The
     gap covers all decisions in the history, including the current one. For every entry, larger is better; a fairness
     entry of 0 is fair.
 
+    With ``measures`` instead of ``notions`` and ``history``, each entry is minus the value of a
+    `fair_envs.metrics.Measure` after the step. It can be any measure: of agents' returns, of scores, of a task.
+
     Evaluate on a copy of the environment (``copy.deepcopy``), so that the evaluation does not change the history. The
-    history is ``env.unwrapped.histories[-1]``, or ``env.get_wrapper_attr("histories")[-1]`` for a user's own
-    environment. ``History(scores=True)``, for the published evaluation on log-probabilities, only works for histories
-    that you fill from arrays or ``info``: wrappers accept only probability distributions.
+    history is ``env.unwrapped.histories[-1]``; for a user's own environment, it is ``env.histories[-1]``, or
+    ``env.get_wrapper_attr("histories")[-1]`` above other wrappers. ``History(scores=True)``, for the published
+    evaluation on log-probabilities, only works for histories that you fill from arrays or ``info``: wrappers accept
+    only probability distributions.
 
     Gymnasium interfaces return the vector as the reward, float32, shape (1 + notions,) or (B, 1 + notions). They have
     the attributes ``reward_space`` and ``reward_dim``, also on the unwrapped environment. In PettingZoo, every agent
@@ -161,42 +237,51 @@ class FairnessObjectives(Wrapper):
         env: The environment, with any interface.
         notions: Names (``"demographic_parity"``, ``"SP"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
+        measures: Instead of notions and a history: names of notions, which are then followed in a form that fits (see
+            `fair_envs.metrics.followed.measure_named`), or functions that create a measure for a number of lanes, such
+            as `fair_envs.tasks.Task.factory` returns.
         groups: The groups that notions given by name compare: an attribute, several attributes for all combinations, or
             a mapping (see `fair_envs.metrics.group.group_members`). By default the first attribute, with a warning if
-            the environment has several.
+            the environment has several; with ``measures``, the groups of ``fair_group``.
         keep: Whether decisions are kept when an episode ends; otherwise, each episode begins with an empty history.
         undefined: The value of a gap that is NaN (a group is empty, or a denominator is 0), because a reward needs a
             number. ``"last"``: the previous gap, or 0 if there is none yet; ``"fair"``: 0; ``"unfair"``: the largest
-            possible gap. ``info["fair_gaps_defined"]`` is 0 for such values. A notion object with its own ``undefined``
-            option uses that option.
+            possible gap, which most measures do not have. ``info["fair_gaps_defined"]`` is 0 for such values. A notion
+            object with its own ``undefined`` option uses that option.
 
     Raises:
-        ValueError: An option is invalid, or a notion cannot be used with the environment.
+        ValueError: An option is invalid, or a notion or measure cannot be used with the environment.
     """
 
     def __init__(
         self,
         env: Any,
-        notions: Notions,
-        history: Memory,
+        notions: Notions | None = None,
+        history: Memory | None = None,
         *,
+        measures: Measured | Sequence[Measured] | None = None,
         groups: Groups = None,
         keep: bool = True,
         undefined: Undefined = "last",
     ) -> None:
-        super().__init__(env, GapObjectives(notions, history, groups=groups, keep=keep, undefined=undefined))
+        transform = GapObjectives(notions, history, measures=measures, groups=groups, keep=keep, undefined=undefined)
+        super().__init__(env, transform)
 
 
 class GapPenalty(GapTransform):
-    """Subtracts the weighted gaps of notions on a history of decisions from every agent's reward.
+    """Subtracts weighted gaps, or their changes in the step, from every agent's reward.
 
-    It adds `fair_gaps` and `fair_gaps_defined` to ``info``, see `FairnessObjectives`.
+    It adds `fair_gaps` and `fair_gaps_defined` to ``info``, see `FairnessObjectives`; with ``charge="change"`` also
+    `fair_penalty_cost`, float64 (notions,): the change of each gap in the step, before it is weighted.
 
     Args:
-        notions: Names or notions.
+        notions: Names or notions; None: there are ``measures``.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
+        measures: Names of notions, or functions that create a measure for a number of lanes.
+        charge: The cost of a step: the gap's ``"value"``, or its ``"change"`` in the step. The changes in an episode
+            add up to the final gap, or to its increase in the episode if it continues across episodes.
         groups: The groups that notions given by name compare, see `FairnessObjectives`.
-        alpha: Weight of the gaps, at least 0, or one weight for each notion.
+        alpha: Weight of the costs, at least 0, or one weight for each notion.
         keep: Whether decisions are kept when an episode ends.
         undefined: The value of an undefined gap, see `FairnessObjectives`.
 
@@ -209,24 +294,52 @@ class GapPenalty(GapTransform):
 
     def __init__(
         self,
-        notions: Notions,
-        history: Memory,
+        notions: Notions | None = None,
+        history: Memory | None = None,
         *,
+        measures: Measured | Sequence[Measured] | None = None,
+        charge: Charge = "value",
         groups: Groups = None,
         alpha: float | Sequence[float] = 1.0,
         keep: bool = True,
         undefined: Undefined = "last",
     ) -> None:
-        super().__init__(notions, history, groups=groups, keep=keep, undefined=undefined)
-        count = len(self.notions)
+        super().__init__(notions, history, measures=measures, groups=groups, keep=keep, undefined=undefined)
+        self.charge = checked("charge", charge, Charge)
+        count = self.source.count
         given: Any = [alpha] * count if np.ndim(alpha) == 0 else list(alpha)  # type: ignore[arg-type]
         if len(given) != count:
             raise ValueError(f"alpha must be one number or one for each of {count} notions, got {alpha!r}")
         self.alpha = np.array([checked("alpha", weight, NonNegative) for weight in given])
 
+    def bind(self, setting: Setting) -> None:
+        """Start without any decision."""
+        super().bind(setting)
+        self._charged = np.zeros(self._last.shape)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the decisions and gaps that the next gaps and costs depend on, as arrays."""
+        return {**super().snapshot(), "charged": self._charged.copy()}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Restore a snapshot of the same environment."""
+        super().restore(snapshot)
+        self._charged = np.array(snapshot["charged"])
+
     def rewarded(self, batch: Batch, gaps: Floats) -> Batch:
-        """Subtract the gaps from the rewards."""
-        return batch._replace(reward=batch.reward - (gaps * self.alpha).sum(axis=1, keepdims=True))
+        """Subtract the costs from the rewards."""
+        changes = self.charge == "change"
+        cost = self._changes(batch, gaps) if changes else gaps
+        taken = (cost * self.alpha).sum(axis=1, keepdims=True)
+        return batch._replace(reward=batch.reward - taken, added={"fair_penalty_cost": cost} if changes else {})
+
+    def _changes(self, batch: Batch, gaps: Floats) -> Floats:
+        """Return how much the gaps have changed, 0 in lanes without a decision."""
+        self._charged[np.logical_and.outer(batch.first, ~self.source.keeps)] = 0.0
+        decided = batch.decided[:, np.newaxis]
+        changes: Floats = np.where(decided, gaps - self._charged, 0.0)
+        self._charged = np.where(decided, gaps, self._charged)
+        return changes
 
 
 class ReportedProbs(Transform):

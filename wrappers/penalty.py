@@ -6,113 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from fair_envs.metrics.disparity import DisparityTracker
 from fair_envs.metrics.gaps import Notions
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import Memory
 from fair_envs.metrics.notions import canonical_name
-from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import NonNegative, checked
-from fair_envs.wrappers.gaps import GapPenalty, Undefined
+from fair_envs.wrappers.following import Measured
+from fair_envs.wrappers.gaps import Charge, GapPenalty, Undefined
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
 from fair_envs.wrappers.wrapper import Wrapper
-
-
-def cell_sums(values: Floats, cell: Ints, *, cells: int) -> tuple[Floats, Ints]:
-    """Return, for each row, the sum and the number of the values in each cell.
-
-    Args:
-        values: Shape (B, N).
-        cell: The cell of each value, 0 to cells - 1, shape (B, N).
-        cells: The number of cells.
-
-    Returns:
-        Sums and sizes, each of shape (B, cells).
-    """
-    rows = len(values)
-    place = (np.arange(rows)[:, np.newaxis] * cells + cell).ravel()
-    sums = np.bincount(place, weights=values.ravel(), minlength=rows * cells)
-    sizes = np.bincount(place, minlength=rows * cells)
-    return np.asarray(sums, float).reshape(rows, cells), np.asarray(sizes, np.int64).reshape(rows, cells)
-
-
-class DisparityTracker:
-    r"""Tracks the disparity between the groups' returns within an episode, and each step's change of it.
-
-    With $\bar r_{g,t}$ the mean reward of group g in step t and $R_{g,t} = \sum_{u \le t} \bar r_{g,u}$, the cost of
-    step t is
-
-    $$c_t = |D_t| - |D_{t-1}|, \quad D_t = R_{0,t} - R_{1,t}, \quad D_{-1} = 0.$$
-
-    The costs of an episode add up to its final disparity. With more than two groups, $|D_t|$ is the largest gap between
-    any two of them. If fewer than two groups have members, the gap is 0.
-
-    Args:
-        lanes: The number of lanes (B).
-        groups: The number of groups (G).
-        strata: The number of strata (K); the disparity is tracked in each of them separately.
-
-    Attributes:
-        returns: The groups' mean returns so far, shape (B, K, G).
-        sizes: The groups' sizes in the last step, shape (B, K, G).
-    """
-
-    def __init__(self, lanes: int, *, groups: int = 2, strata: int = 1) -> None:
-        self.returns: Floats = np.zeros((lanes, strata, groups))
-        self.sizes: Ints = np.zeros((lanes, strata, groups), np.int64)
-        self._seen = np.zeros((lanes, strata, groups), bool)
-
-    def restart(self, lanes: Flags) -> None:
-        """Begin new episodes in the masked lanes, shape (B,)."""
-        self.returns[lanes] = 0
-        self._seen[lanes] = False
-
-    def update(
-        self,
-        reward: Floats,
-        group: Ints,
-        *,
-        stratum: Ints | None = None,
-        first: Flags | None = None,
-        decided: Flags | None = None,
-    ) -> Floats:
-        """Return the cost of the step in each stratum, shape (B, K); takes O(B * N).
-
-        Args:
-            reward: Shape (B, N).
-            group: 0 to groups - 1, shape (B, N).
-            stratum: 0 to strata - 1, shape (B, N); 0 by default.
-            first: Lanes whose episode begins with this step, shape (B,); none by default.
-            decided: Lanes that took a step, shape (B,); all by default. All other lanes have the cost 0 and do not
-                change.
-        """
-        if first is not None:
-            self.restart(first)
-        before = self.gap()
-        lanes, strata, groups = self.returns.shape
-        cell = group if stratum is None else stratum * groups + group
-        sums, sizes = cell_sums(reward, np.maximum(cell, 0), cells=strata * groups)
-        self.sizes = sizes.reshape(self.returns.shape)
-        active = np.ones((lanes, 1, 1), bool) if decided is None else decided[:, np.newaxis, np.newaxis]
-        present = (self.sizes > 0) & active
-        self.returns += np.where(present, sums.reshape(self.returns.shape) / np.maximum(self.sizes, 1), 0)
-        self._seen |= present
-        cost: Floats = self.gap() - before
-        return cost
-
-    def gap(self) -> Floats:
-        """Return the disparity so far, |D|, in each stratum, shape (B, K): 0 is parity."""
-        highest = np.where(self._seen, self.returns, -math.inf).max(axis=-1)
-        lowest = np.where(self._seen, self.returns, math.inf).min(axis=-1)
-        comparable = self._seen.sum(axis=-1) > 1
-        gap: Floats = np.zeros_like(highest)
-        np.subtract(highest, lowest, out=gap, where=comparable)
-        return gap
-
-    def size_of_own_group(self, group: Ints, *, stratum: Ints | None = None) -> Ints:
-        """Return the size, in the last step, of each agent's group within its stratum, shape (B, N)."""
-        lanes = np.arange(len(group))[:, np.newaxis]
-        sizes: Ints = self.sizes[lanes, 0 if stratum is None else stratum, group]
-        return sizes
 
 
 class Penalty(Transform):
@@ -171,21 +75,27 @@ class FairnessPenalty(Wrapper):
     """Subtracts a fairness penalty from the rewards.
 
     By default, the penalty is the increase in disparity between the groups' returns (`Penalty`). With a ``history``, it
-    is the gap of notions on decisions (`GapPenalty`).
+    is the gap of notions on decisions, and with a ``measure`` the change of any measure (`GapPenalty`).
 
     Args:
         env: The environment, with any interface.
         notions: ``"demographic_parity"`` or ``"conditional_parity"``, see `Penalty`. With a history: one or several
             notions on decisions, as names, aliases or objects.
-        groups: With a history, the groups that notions given by name compare, see `FairnessObjectives`.
+        measure: Instead of notions: the name of a notion, which is then followed in a form that fits (see
+            `fair_envs.metrics.followed.measure_named`), or a function that creates a measure for a number of lanes,
+            such as `fair_envs.tasks.Task.factory` returns.
+        charge: With a history or a measure, the cost of a step: the gap's ``"value"``, or its ``"change"`` in the step,
+            so that the costs of an episode add up to the final gap (if it starts anew in each episode). None: the value
+            with a history, the change with a measure.
+        groups: With a history or a measure, the groups that notions given by name compare, see `FairnessObjectives`.
         alpha: Weight of the cost, at least 0; with several notions, one weight for all or one for each.
-        times_group_size: See `Penalty`; no effect with a history.
+        times_group_size: See `Penalty`; no effect with a history or a measure.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
         keep: Whether the history keeps decisions when an episode ends.
-        undefined: The value of an undefined gap, see `FairnessObjectives`.
+        undefined: With a history or a measure, the value of an undefined gap, see `FairnessObjectives`.
 
     Raises:
-        ValueError: An option is invalid, or a notion cannot be used with the environment.
+        ValueError: An option is invalid, or a notion or measure cannot be used with the environment.
     """
 
     def __init__(
@@ -193,6 +103,8 @@ class FairnessPenalty(Wrapper):
         env: Any,
         *,
         notions: Notions = "demographic_parity",
+        measure: Measured | None = None,
+        charge: Charge | None = None,
         groups: Groups = None,
         alpha: float | Sequence[float] = 1.0,
         times_group_size: bool = True,
@@ -201,18 +113,31 @@ class FairnessPenalty(Wrapper):
         undefined: Undefined = "last",
     ) -> None:
         transform: Transform
-        if history is None:
-            of_history: dict[str, tuple[Any, Any]] = {
-                "groups": (groups, None),
-                "keep": (keep, True),
-                "undefined": (undefined, "last"),
-            }
-            for name, (given, default) in of_history.items():
+        if measure is None and history is None:
+            of_gaps = {"groups": (groups, None), "keep": (keep, True), "undefined": (undefined, "last")}
+            for name, (given, default) in {**of_gaps, "charge": (charge, None)}.items():
                 if given != default:
                     raise ValueError(f"{name} needs a history, such as history=SlidingWindow(500), got {given!r}")
             transform = Penalty(notions=notions, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
         elif not times_group_size:
-            raise ValueError(f"times_group_size must be left out with a history, got {times_group_size!r}")
+            raise ValueError(f"times_group_size must be left out with a history or measure, got {times_group_size!r}")
+        elif measure is None:
+            charge = charge or "value"
+            transform = GapPenalty(
+                notions, history, charge=charge, groups=groups, alpha=alpha, keep=keep, undefined=undefined
+            )
+        elif notions != "demographic_parity":
+            raise ValueError(f"notions must be left out with a measure, got {notions!r}")
         else:
-            transform = GapPenalty(notions, history, groups=groups, alpha=alpha, keep=keep, undefined=undefined)
+            charge, measures = charge or "change", [measure]
+            transform = GapPenalty(
+                None,
+                history,
+                measures=measures,
+                charge=charge,
+                groups=groups,
+                alpha=alpha,
+                keep=keep,
+                undefined=undefined,
+            )
         super().__init__(env, transform)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.core.interactions import FairSpec
+from fair_envs.metrics.disparity import strata_of
 from fair_envs.metrics.history import History
 from fair_envs.support.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Records
 
@@ -158,14 +159,5 @@ def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
 
 
 def strata(spec: FairSpec, facts: Facts) -> tuple[Ints, int]:
-    """Return the stratum of each individual, shape (B, M), and the number of strata.
-
-    A stratum is a combination of values of the legitimate factors; the index of the first factor varies slowest.
-    Without a legitimate factor, there is one stratum.
-    """
-    codes = facts["legitimate"]  # (B, M, factors)
-    sizes = [len(names) for names in spec.legitimate.values()]
-    stratum = np.zeros(codes.shape[:-1], np.int64)
-    for factor, size in enumerate(sizes):
-        stratum = stratum * size + np.maximum(codes[..., factor], 0)
-    return stratum, int(np.prod(sizes, dtype=int))
+    """Return the stratum of each individual, shape (B, M), and the number of strata, see `strata_of`."""
+    return strata_of(spec, facts["legitimate"])

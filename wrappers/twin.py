@@ -18,11 +18,11 @@ from fair_envs.evaluation import (
     FromProbabilities,
     FromSB3,
     LanesWorld,
-    MostLikely,
     Policy,
     Stochastic,
     begun,
     lanes_of,
+    policy_of_model,
     rollout,
     rules_of,
 )
@@ -47,8 +47,8 @@ def from_probabilities(function: Callable[[NDArray[Any]], ArrayLike]) -> Stochas
     return FromProbabilities(function)
 
 
-def from_sb3(model: Any, *, deterministic: bool = False) -> Stochastic:
-    """Return the policy of a Stable-Baselines3 model with discrete actions, trained on rows of agents or of lanes.
+def from_sb3(model: Any, *, deterministic: bool = False) -> Policy:
+    """Return the policy of a Stable-Baselines3 model, trained on rows of agents or of lanes, see `policy_of_model`.
 
     Args:
         model: The model, for example a PPO. If it was trained with ``append_group=True``, pass that to `Twins` too.
@@ -57,7 +57,7 @@ def from_sb3(model: Any, *, deterministic: bool = False) -> Stochastic:
     Raises:
         ValueError: When the policy is used, if the model expects other observations.
     """
-    return MostLikely(FromSB3(model)) if deterministic else FromSB3(model)
+    return policy_of_model(model, deterministic=deterministic)
 
 
 def sb3_probabilities(model: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:

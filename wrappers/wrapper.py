@@ -27,9 +27,10 @@ class Wrapper(Interface):  # type: ignore[misc]
     from the wrapper and the adapter of the environment's interface.
 
     Apply wrappers directly to the environment or to each other, below wrappers of other libraries that change
-    observations or rewards. A user's own Gymnasium environment can be wrapped if its ``info`` contains the record
-    (`fair_envs.core.interactions.record`) and it, or one of its wrappers, has an attribute ``fair_spec`` with the
-    `FairSpec`. It counts as one decision-maker in one lane; transforms that need the rules reject it.
+    observations or rewards. A user's own Gymnasium environment, or a vector environment of several, can be wrapped if
+    its ``info`` contains the record and it, or one of its wrappers, has an attribute ``fair_spec`` with the `FairSpec`:
+    `fair_envs.wrappers.Annotate` adds both. It counts as one decision-maker in one lane; transforms that need the rules
+    reject it.
 
     Args:
         env: An environment of this package with any interface, wrapped or not; or a user's own environment.

@@ -9,8 +9,8 @@ import torch as th
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.baselines.pcn.rollouts import Episode
-from fair_envs.metrics.pareto import as_points, crowding_distance, non_dominated
-from fair_envs.support.aliases import Floats, Ints
+from fair_envs.metrics.pareto import as_points, crowding_distance, non_dominated, ranks
+from fair_envs.support.aliases import Floats, Floats32, Ints
 
 Crowding = Literal["all", "ranks"]
 Penalty = Literal["double", "one"]
@@ -27,9 +27,10 @@ class Ranking(NamedTuple):
     crowding: Crowding = "all"
     threshold: float = 0.1
     penalty: Penalty = "double"
+    lorenz_lambda: float = 1.0
 
 
-def priorities(returns: ArrayLike, ranking: Ranking) -> Floats:
+def priorities(returns: ArrayLike, ranking: Ranking, *, scale: Floats | float = 1.0) -> Floats:
     """Return the priorities of keeping episodes with these returns, shape (episodes,); 0 is best.
 
     A priority is minus the distance to the nearest non-dominated return. It is lower by 1e-5 for returns that are
@@ -37,14 +38,18 @@ def priorities(returns: ArrayLike, ranking: Ranking) -> Floats:
     by 1 (FAReL).
 
     Args:
-        returns: Returns in comparable units, shape (episodes, objectives).
-        ranking: How crowding is measured and penalised.
+        returns: Returns, shape (episodes, objectives).
+        ranking: Which returns dominate others, and how crowding is measured and penalised.
+        scale: Factors of the returns in distances; dominance compares the returns as they are.
     """
-    rows = as_points(returns, "returns")
-    best = non_dominated(rows)
+    unscaled = as_points(returns, "returns")
+    rows = unscaled * scale
+    best = non_dominated(unscaled, lorenz_lambda=ranking.lorenz_lambda)
     apart = np.linalg.norm(rows[:, np.newaxis] - rows[best], axis=2).min(axis=1)
     priority: Floats = -apart - INFERIOR * ~best
-    crowded = crowding_distance(rows, within_ranks=ranking.crowding == "ranks") <= ranking.threshold
+    within = ranking.crowding == "ranks"
+    rank = ranks(unscaled, lorenz_lambda=ranking.lorenz_lambda) if within else None
+    crowded = crowding_distance(rows, within_ranks=within, rank=rank) <= ranking.threshold
     if ranking.penalty == "double":
         return np.where(crowded, 2 * priority, priority)
     return priority - ONE * crowded
@@ -87,7 +92,7 @@ class Buffer:
             then to the newest. ``"heap"``: when the buffer is full, a new episode replaces the one with the lowest
             priority in the last ranking, in a binary heap (FAReL).
         objectives: Columns of the requested rewards.
-        scale: Factors of the returns in comparisons.
+        scale: Factors of the returns in distances.
 
     Attributes:
         entries: The episodes; a binary heap with ``"heap"``, sorted from the best with ``"top"`` after a ranking.
@@ -127,8 +132,9 @@ class Buffer:
 
     def rank(self) -> list[Entry]:
         """Update all priorities, drop excess episodes, and return the kept entries from best to worst."""
-        scaled = self.returns()[:, self.objectives] * self.scale
-        new = priorities(scaled, self.ranking)
+        returns = self.returns()[:, self.objectives]
+        scaled = returns * self.scale
+        new = priorities(returns, self.ranking, scale=self.scale)
         ranked = [entry._replace(priority=float(p)) for entry, p in zip(self.entries, new, strict=True)]
         if self.keep == "heap":
             heapq.heapify(ranked)
@@ -144,46 +150,65 @@ class Buffer:
         return self.episodes[len(self) // 2 :]
 
     def batches(self, count: int, size: int, rng: np.random.Generator) -> Batches:
-        """Draw samples for several updates: an episode, uniformly, then one of its steps."""
+        """Draw samples for several updates: an episode, uniformly, then one of its steps or of its agents' turns."""
         episodes = self.episodes
-        lengths = np.array([len(episode) for episode in episodes])
-        ends = np.cumsum(lengths)
-        drawn = rng.integers(len(episodes), size=(count, size))
-        place = ends[drawn] - 1 - (rng.random((count, size)) * lengths[drawn]).astype(np.int64)
-        left = np.concatenate([np.arange(n, 0, -1) for n in lengths])[:, np.newaxis]
-        asked = np.concatenate([episode.returns_to_go for episode in episodes])[:, self.objectives]
-        columns = (
-            np.concatenate([episode.observations for episode in episodes]),
-            np.concatenate([episode.actions for episode in episodes]),
-            np.concatenate([asked, left], axis=1).astype(np.float32),
-        )
-        return Batches._make(th.from_numpy(column[place]) for column in columns)
+        samples = np.array([episode.samples for episode in episodes])
+        drawn = rng.integers(len(episodes), size=count * size)
+        chosen = samples[drawn] - 1 - (rng.random(count * size) * samples[drawn]).astype(np.int64)
+        order = np.argsort(drawn, kind="stable")  # by episode
+        parts = np.split(chosen[order], np.searchsorted(drawn[order], np.arange(1, len(episodes))))
+        columns: list[NDArray[Any]] = [
+            np.concatenate([episode.observations[part] for episode, part in zip(episodes, parts, strict=True)]),
+            np.concatenate([episode.actions[part] for episode, part in zip(episodes, parts, strict=True)]),
+            np.concatenate([self._to_go(episode, part) for episode, part in zip(episodes, parts, strict=True)]),
+        ]
+        back = np.argsort(order).reshape(count, size)
+        return Batches._make(th.from_numpy(column[back]) for column in columns)
+
+    def _to_go(self, episode: Episode, samples: Ints) -> Floats32:
+        """Return the returns-to-go and remaining steps of some samples of an episode."""
+        steps = episode.steps(samples)
+        asked, left = episode.returns_to_go[steps][:, self.objectives], len(episode) - steps
+        found: Floats32 = np.concatenate([asked, left[:, np.newaxis]], axis=1).astype(np.float32)
+        return found
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore the content that `packed` returned."""
         self.played = state["played"]
-        columns = [column.numpy() for column in state["columns"]]
-        reported = zip(state["priorities"], state["numbers"], _split(columns, state["lengths"]), strict=True)
+        reported = zip(state["priorities"], state["numbers"], _unpacked(state), strict=True)
         self.entries = [Entry(priority, number, episode) for priority, number, episode in reported]
 
 
 def packed(entries: Sequence[Entry], *, played: int) -> dict[str, Any]:
     """Return a buffer's content as tensors and plain data."""
+    episodes = [entry.episode for entry in entries]
     names = ("observations", "actions", "rewards") if entries else ()
-    columns = [np.concatenate([getattr(entry.episode, name) for entry in entries]) for name in names]
-    return {
+    columns = [np.concatenate([getattr(episode, name) for episode in episodes]) for name in names]
+    state = {
         "played": played,
         "priorities": [entry.priority for entry in entries],
         "numbers": [entry.number for entry in entries],
-        "lengths": [len(entry.episode) for entry in entries],
+        "lengths": [len(episode) for episode in episodes],
         "columns": [th.from_numpy(column) for column in columns],
     }
+    turns = [episode.turns for episode in episodes if episode.turns is not None]
+    if turns:
+        state |= {"samples": [len(own) for own in turns], "turns": th.from_numpy(np.concatenate(turns))}
+    return state
 
 
-def _split(columns: Sequence[NDArray[Any]], lengths: Sequence[int]) -> Iterator[Episode]:
-    """Yield the episodes that are concatenated in the columns."""
-    first = 0
-    for length in lengths:
-        observations, actions, rewards = (column[first : first + length] for column in columns)
-        yield Episode(observations=observations, actions=actions, rewards=rewards)
-        first += length
+def _unpacked(state: Mapping[str, Any]) -> Iterator[Episode]:
+    """Yield the episodes of a buffer's content."""
+    if not state["lengths"]:
+        return
+    observations, actions, rewards = (column.numpy() for column in state["columns"])
+    lengths, samples = state["lengths"], state.get("samples", state["lengths"])
+    turns = _split(state["turns"].numpy(), samples) if "turns" in state else [None] * len(lengths)
+    parts = _split(observations, samples), _split(actions, samples), _split(rewards, lengths), turns
+    for own, taken, earned, steps in zip(*parts, strict=True):
+        yield Episode(observations=own, actions=taken, rewards=earned, turns=steps)
+
+
+def _split(column: NDArray[Any], lengths: Sequence[int]) -> list[NDArray[Any]]:
+    """Return the parts of a column, given by their lengths."""
+    return np.split(column, np.cumsum(lengths)[:-1])

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded
-from fair_envs.baselines.pcn.rollouts import collect
 from fair_envs.core import check_count
 from fair_envs.evaluation import VectorEnv
 from fair_envs.evaluation.reports import Report
@@ -151,7 +150,7 @@ def cover(
         own = copy.deepcopy(start)
         agent = Commanded(model, [command], lanes=own.num_envs)
         rng = np.random.default_rng(seed)
-        played.append(collect(own, agent, episodes=episodes, rng=rng, seed=seed, deterministic=deterministic))
+        played.append(model.play(own, agent, episodes=episodes, rng=rng, seed=seed, deterministic=deterministic))
         each()
     return CoverageSet(
         names=tuple(map(str, names or range(model.objectives))),

@@ -1,24 +1,48 @@
-"""The method Pareto Conditioned Networks."""
+"""The methods Pareto Conditioned Networks and Lorenz Conditioned Networks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import gymnasium as gym
-
 from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.pcn import coverage
-from fair_envs.baselines.pcn.training import PCNTraining, load_pcn, preset_values, test, train_pcn
-from fair_envs.core import Rules
+from fair_envs.baselines.pcn.actions import uncountable
+from fair_envs.baselines.pcn.objectives import default_objectives, objective_name, unsupported_objectives
+from fair_envs.baselines.pcn.pcn import PCN
+from fair_envs.baselines.pcn.policy import policy_of
+from fair_envs.baselines.pcn.training import (
+    LCNTraining,
+    PCNTraining,
+    load_pcn,
+    preset_values,
+    recommended_values,
+    test,
+    train_pcn,
+)
+from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
+from fair_envs.support.parameters import UnitInterval, checked, value_of
+from fair_envs.tasks import AnyRules, task_of
 
 
-def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return why an environment is not supported, or ""."""
-    space = rules.action_space(rules.params)
-    if rules.multi_agent or not rules.spec.one_person or not isinstance(space, gym.spaces.Discrete):
-        return "needs discrete decisions about one person in each step"
-    return ""
+def unsupported(
+    env_id: str, rules: AnyRules, given: Mapping[str, Any], *, kind: type[PCNTraining] = PCNTraining
+) -> str:
+    """Return why an environment is not supported with the given settings, or ""."""
+    if why := uncountable(rules.action_space(rules.params)):
+        return f"needs actions that can be listed; its action space {why}"
+    try:
+        named = [objective_name("objectives", name) for name in value_of(given.get("objectives", ""), Sequence[str])]
+        share = checked("lorenz_lambda", value_of(given.get("lorenz_lambda", kind.lorenz_lambda), float), UnitInterval)
+    except ValueError:
+        return ""  # the settings reject the values, with a better message
+    objectives = named or default_objectives(rules, comparable=share < 1)
+    return unsupported_objectives(rules, objectives, task_of(env_id))
+
+
+def policy(model: PCN, settings: PCNTraining, rules: AnyRules) -> Policy:
+    """Return the policy that follows the trade-off of the settings."""
+    return policy_of(model, rules, choice=settings.followed, deterministic=settings.test_actions == "deterministic")
 
 
 def evaluate(model: Any, settings: PCNTraining, how: Test) -> Report:
@@ -28,11 +52,16 @@ def evaluate(model: Any, settings: PCNTraining, how: Test) -> Report:
         ValueError: Parameters were changed.
     """
     if how.changed:
-        raise ValueError("param must not be given: Pareto Conditioned Networks are tested in the training environment")
+        raise ValueError(
+            f"param must not be given: {settings.algorithm} is tested in the training environment; measure one of its "
+            "trade-offs in another one with --policy RUN"
+        )
     found = test(model, settings, episodes=how.episodes, seed=how.seed, progress=how.progress)
     also = partial(coverage.save, found, reference=model.reference[model.requested])
     return coverage.report(found, about=how.about(settings), also_save=also)
 
+
+RECOMMENDED = "the task's parameters and, for a decision-maker, its steps"
 
 METHODS = (
     Method(
@@ -41,13 +70,28 @@ METHODS = (
         settings=PCNTraining,
         train=train_pcn,
         load=load_pcn,
+        policy=policy,
         evaluated=evaluate,
         unsupported=unsupported,
+        own=True,
         presets={
-            "recommended": "this package's settings",
+            "recommended": RECOMMENDED,
             "farel": "the settings of the study FAReL",
             "farel-published": "the settings of FAReL with the errors of its published code",
         },
         preset=preset_values,
+    ),
+    Method(
+        name="lcn",
+        summary="Lorenz Conditioned Networks: PCN that prefers trade-offs in which groups have equal returns.",
+        settings=LCNTraining,
+        train=train_pcn,
+        load=partial(load_pcn, kind=LCNTraining),
+        policy=policy,
+        evaluated=evaluate,
+        unsupported=partial(unsupported, kind=LCNTraining),
+        own=True,
+        presets={"recommended": RECOMMENDED},
+        preset=recommended_values,
     ),
 )

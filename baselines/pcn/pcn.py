@@ -19,23 +19,25 @@ import torch as th
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
+from fair_envs.baselines.pcn.actions import BINS, rows_of
 from fair_envs.baselines.pcn.buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
-from fair_envs.baselines.pcn.rollouts import (
-    Episode,
-    Random,
-    actions_of,
-    choices_of,
-    collect,
-    objectives_of,
-)
+from fair_envs.baselines.pcn.rollouts import Chosen, Episode, Random, collect, reward_space_of, vector_reward
 from fair_envs.baselines.ppo.gradients import ManualBackprop, flatten_parameters
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.settings import COMMON, check_fields
-from fair_envs.evaluation import DecisionMaker, Stochastic, Transition, VectorEnv, choose
+from fair_envs.evaluation import Stochastic, Transition, VectorEnv, choose
 from fair_envs.metrics.pareto import non_dominated
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.files import replace_file
-from fair_envs.support.parameters import NonNegative, Positive, PositiveInt, Range, checked, setting
+from fair_envs.support.parameters import (
+    NonNegative,
+    Positive,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    checked,
+    setting,
+)
 from fair_envs.support.seeds import EPISODES_EACH, TRAINING_SEEDS
 from fair_envs.wrappers.adapters.bound import transforms
 
@@ -45,6 +47,11 @@ StateLayers = Literal["one", "two", "relu"]
 HIDDEN = 64  # units of every layer, in all published variants
 PATIENCE = 2  # steps by which a command is shorter than the episode from which it is taken
 LISTED = ("return_unit", "max_return")  # settings with an entry for each objective
+LORENZ_LAMBDA = (
+    "Dominance that decides which episodes are best: 1 is Pareto dominance, 0 is Lorenz dominance, which prefers equal "
+    "returns; numbers between them are lambda-Lorenz dominance. Below 1, objectives must be comparable, such as the "
+    "returns of groups."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +81,9 @@ class PCNSettings:
     return_unit: Sequence[Positive] = setting(
         (), "Divisor of desired returns for each objective; empty uses the spread of random play."
     )  # P: 10, F: 1
+    bins: Annotated[int, Range(2)] = setting(
+        BINS, "Number of equally spaced values of a continuous action (a Box with one entry), both bounds included."
+    )
     horizon_unit: NonNegative = setting(
         0.0, "Divisor of desired horizons; 0 uses the spread of random play."
     )  # P: 100, F: 10
@@ -93,6 +103,7 @@ class PCNSettings:
     non_domination: Literal["requested", "all"] = setting(
         "requested", "Objectives that decide which episodes are best."
     )
+    lorenz_lambda: UnitInterval = setting(1.0, LORENZ_LAMBDA)
     max_return: Sequence[float] = setting(
         (), "Largest desired return of each objective; empty uses the bounds of the rewards."
     )
@@ -142,12 +153,12 @@ def farel_settings(
 
 
 class Network(nn.Module):
-    """Logits of the actions from observations (n, d) and scaled commands (n, objectives + 1).
+    """Logits of the choices from observations (n, d) and scaled commands (n, objectives + 1).
 
     Args:
         width: Number of entries of an observation.
         objectives: Number of requested objectives.
-        actions: Number of actions.
+        actions: Number of logits: the actions, or the values of all entries of an action.
         state_layers: Type of the layers that embed observations.
     """
 
@@ -175,12 +186,19 @@ class Command(NamedTuple):
     horizon: float  # desired number of steps
 
 
-class Commanded(DecisionMaker):
-    """Plays each episode with its command, from which the rewards and steps so far are subtracted."""
+class Commanded(Chosen):
+    """Plays each episode with its command, from which the rewards and steps so far are subtracted.
+
+    All agents of a lane follow the lane's command.
+    """
 
     def __init__(self, model: "PCN", commands: Sequence[Command], *, lanes: int) -> None:
+        super().__init__(model.choices)
         self._model, self._commands = model, commands
-        self._returns = np.zeros((lanes, len(model.requested)))
+        self._prepare(lanes)
+
+    def _prepare(self, lanes: int) -> None:
+        self._returns = np.zeros((lanes, len(self._model.requested)))
         self._horizons = np.ones(lanes)
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
@@ -188,13 +206,21 @@ class Commanded(DecisionMaker):
         for lane in np.flatnonzero(mask):
             self._returns[lane], self._horizons[lane] = self._commands[episodes[lane] % len(self._commands)]
 
-    def decide(self, observation: NDArray[Any]) -> Floats:
-        """Return the probabilities of the actions."""
-        return self._model._probabilities(observation, self._returns, self._horizons)
+    def probabilities(self, observation: NDArray[Any]) -> Floats:
+        """Return the probabilities of the choices, shape (B, agents, A), or (B, agents, N, A)."""
+        lanes, agents = observation.shape[:2]
+        rows = observation.reshape(lanes * agents, *self._model.observation_space.shape)
+        returns, horizons = (np.repeat(column, agents, axis=0) for column in (self._returns, self._horizons))
+        found = self._model._probabilities(rows, returns, horizons)
+        return found.reshape(lanes, agents, *found.shape[1:])
 
     def observe_step(self, step: Transition) -> None:
         """Subtract the step from the desired returns and horizons."""
-        left = np.minimum(self._returns - step.reward[:, 0, self._model.requested], self._model.max_return)
+        self._subtract(vector_reward(step), step)
+
+    def _subtract(self, rewards: Floats, step: Transition) -> None:
+        """Subtract vector rewards, shape (B, objectives), and one step from the commands of the active lanes."""
+        left = np.minimum(self._returns - rewards[:, self._model.requested], self._model.max_return)
         self._returns = np.where(step.active[:, np.newaxis], left, self._returns)
         self._horizons = np.where(step.active, np.maximum(self._horizons - 1, 1), self._horizons)
 
@@ -203,18 +229,24 @@ class Commanded(DecisionMaker):
 
 
 class PCN:
-    """Pareto Conditioned Networks for environments with vector rewards and discrete actions.
+    """Pareto Conditioned Networks for environments with vector rewards.
+
+    Actions are chosen from a list: of a `Discrete`, of each entry of a `MultiDiscrete`, or, for a `Box` with one entry,
+    ``settings.bins`` values. If several agents act in an environment of this package, they share one network: each
+    chooses its own action, and all agents of a lane have the same desired return, which is that of the lane.
 
     Args:
         env: A `gymnasium.vector.VectorEnv` of B lanes whose rewards have shape (B, m). The episodes of an iteration are
-            distributed over the lanes; training is fastest with one lane per episode.
+            distributed over the lanes; training is fastest with one lane per episode. Entries that are NaN count as 0.
         settings: Settings of the learner.
         requested: Indices of the objectives in commands; None: all. The others are only recorded.
         seed: Seed of the networks and all random draws; equal seeds give equal networks.
 
     Attributes:
-        network: The network, which returns the actions' logits.
-        num_timesteps: Environment steps of training so far.
+        network: The network, which returns the logits of the choices.
+        observation_space: Space of the network's observation: a lane's, or one agent's.
+        choices: Choices of an action.
+        num_timesteps: Environment steps of training so far, of all lanes.
         iterations: Number of iterations, each with new commands and network updates.
         buffer: The replay buffer of episodes.
         losses: Losses of the last iteration's updates.
@@ -222,7 +254,7 @@ class PCN:
             objective. If these are all equal, it is lower by 1 for each step of the longest episode.
 
     Raises:
-        ValueError: The environment has no vector rewards, or its action space is not Discrete.
+        ValueError: The environment has no vector rewards, or its actions cannot be listed.
 
     References:
         Reymond, Bargiacchi and Nowé, "Pareto Conditioned Networks", AAMAS 2022.
@@ -239,9 +271,8 @@ class PCN:
     ) -> None:
         self._blank_memories = [memory.snapshot() for memory in memories(env)]
         self.env, self.settings, self.seed = env, settings or PCNSettings(), int(checked("seed", seed, Seed))
-        self.actions, rewards = actions_of(env), objectives_of(env)
-        if choices_of(env):
-            raise ValueError(f"env must have one choice per step, Discrete(n), got {env.single_action_space}")
+        self._rows, rewards = rows_of(env, bins=self.settings.bins), reward_space_of(env)
+        self.observation_space, self.choices = self._rows.observation_space, self._rows.choices
         self.objectives = int(rewards.shape[0])
         self.requested = _requested(requested, self.objectives)
         for name in LISTED:
@@ -249,13 +280,13 @@ class PCN:
         self.max_return = np.array(self.settings.max_return or [_bound(high) for high in rewards.high[self.requested]])
         self.rng = np.random.default_rng(np.random.SeedSequence(self.seed))
         self.num_timesteps = self.iterations = 0
-        space = env.single_observation_space
-        assert isinstance(space, gym.spaces.Box)  # actions_of has checked it
+        space, possible = self.observation_space, self.choices.possible
         self._low, self._span = _bounds(space, scaled=self.settings.scale_observations)
+        self._excluded = None if possible.all() else th.from_numpy(np.where(possible, 0, -np.inf).astype(np.float32))
         with th.random.fork_rng(devices=[]):
             th.manual_seed(self.seed)
             self.network = Network(
-                int(np.prod(space.shape)), len(self.requested), self.actions, state_layers=self.settings.state_layers
+                int(np.prod(space.shape)), len(self.requested), possible.size, state_layers=self.settings.state_layers
             )
         weights = flatten_parameters(self.network)
         self._optimizer = th.optim.Adam([weights], lr=self.settings.learning_rate, fused=True)
@@ -273,7 +304,7 @@ class PCN:
         self._scale = th.as_tensor(scale, dtype=th.float32)
         self.buffer = Buffer(
             settings.buffer_size,
-            Ranking(settings.crowding, settings.crowding_threshold, settings.crowding_penalty),
+            Ranking(settings.crowding, settings.crowding_threshold, settings.crowding_penalty, settings.lorenz_lambda),
             keep=settings.keep,
             objectives=self.requested,
             scale=scale[:-1] if settings.scaled_distance else np.ones(len(self.requested)),
@@ -302,7 +333,7 @@ class PCN:
         return self
 
     def _fill(self) -> list[Episode]:
-        episodes = self._collect(Random(self.env), self.settings.first_episodes)
+        episodes = self._collect(Random(self.env, self._rows), self.settings.first_episodes)
         longest, returns = max(map(len, episodes)), np.array([episode.returns for episode in episodes])
         varied = np.ptp(returns, axis=0) > 0
         self.reference = returns.min(axis=0) - np.where(varied, 0, longest)
@@ -330,7 +361,11 @@ class PCN:
         seed = TRAINING_SEEDS + EPISODES_EACH * self.seed + self.buffer.played
         for memory in memories(self.env):
             memory.restore(memory.snapshot())  # as in a resumed training: recompute sums, without accumulated rounding
-        return collect(self.env, agent, episodes=count, rng=self.rng, seed=seed)
+        return self.play(self.env, agent, episodes=count, rng=self.rng, seed=seed)
+
+    def play(self, env: VectorEnv, policy: Stochastic, **options: Any) -> list[Episode]:
+        """Play episodes of an environment like the training's with a policy; options are those of `collect`."""
+        return collect(env, policy, agents=self._rows.agents, **options)
 
     def _take(self, episodes: Sequence[Episode]) -> None:
         self.buffer.add(episodes)
@@ -345,34 +380,41 @@ class PCN:
             drawn = self.rng.standard_normal(tuple(commands.shape), np.float32)
             commands += settings.noise * th.from_numpy(drawn)
         observations, losses = self._prepared(batches.observations), []
+        choices = th.from_numpy(self.choices.choice(batches.actions.numpy()))
         with th.no_grad():
             for k in range(settings.updates):
-                losses.append(self._backward(observations[k], commands[k], batches.actions[k]))
+                losses.append(self._backward(observations[k], commands[k], choices[k]))
                 self._optimizer.step()
         self.losses = [loss.item() for loss in losses]
 
-    def _backward(self, observations: th.Tensor, commands: th.Tensor, actions: th.Tensor) -> th.Tensor:
-        """Set the parameters' gradients of the loss, and return the mean cross-entropy."""
+    def _backward(self, observations: th.Tensor, commands: th.Tensor, choices: th.Tensor) -> th.Tensor:
+        """Set the parameters' gradients of the loss, and return the mean cross-entropy of the actions."""
         state, command, head = self._backprops
         embedded = state.forward(observations), command.forward(commands)
-        logarithms = th.log_softmax(head.forward(embedded[0] * embedded[1]), dim=1)
-        rows = th.arange(len(actions))
-        loss = -logarithms[rows, actions].mean()
-        slope = logarithms.exp_()  # gradient of the cross-entropy: probabilities, minus 1 for the action taken
-        slope[rows, actions] -= 1
+        logarithms = th.log_softmax(self._by_entry(head.forward(embedded[0] * embedded[1])), dim=2)  # (n, N, A)
+        chosen = choices.reshape(len(choices), -1, 1)
+        loss = -logarithms.gather(2, chosen).sum(dim=1).mean()
+        slope = logarithms.exp_()  # gradient of the cross-entropy: probabilities, minus 1 for the choice made
+        slope.scatter_add_(2, chosen, th.full(chosen.shape, -1.0))
         if self.settings.loss == "mean":
-            slope /= len(actions)
-        back = head.backward(slope)
+            slope /= len(choices)
+        back = head.backward(slope.flatten(start_dim=1))
         state.backward(back * embedded[1], to_input=False)
         command.backward(back * embedded[0], to_input=False)
         return loss
+
+    def _by_entry(self, logits: th.Tensor) -> th.Tensor:
+        """Return the logits of each entry's values, shape (n, N, A); minus infinity for values that do not exist."""
+        found = logits.reshape(len(logits), *self.choices.possible.shape)
+        return found if self._excluded is None else found + self._excluded
 
     def _choose_commands(self) -> list[Command]:
         """Return commands for an iteration's episodes: one of the best returns, improved in one objective."""
         ranked = [entry.episode for entry in self.buffer.rank()[: self.settings.best]]
         returns = np.array([episode.returns for episode in ranked])
         judged = returns if self.settings.non_domination == "all" else returns[:, self.requested]
-        best = np.flatnonzero(non_dominated(judged, keep_duplicates=self.settings.keep == "heap"))
+        duplicates, share = self.settings.keep == "heap", self.settings.lorenz_lambda
+        best = np.flatnonzero(non_dominated(judged, keep_duplicates=duplicates, lorenz_lambda=share))
         wanted = returns[best][:, self.requested]
         spread = wanted.std(axis=0)
         commands = []
@@ -401,11 +443,12 @@ class PCN:
         *,
         deterministic: bool = True,
         rng: np.random.Generator | None = None,
-    ) -> Ints:
-        """Return actions, shape (n,), or () for one observation.
+    ) -> NDArray[Any]:
+        """Return actions, shape (n, ...), or one action for one observation.
 
         Args:
-            observation: Observations, shape (n, ...), or one observation without the first axis.
+            observation: Observations, shape (n, ...), or one observation without the first axis; if several agents act,
+                a row is the observation of one agent.
             desired_return: Desired returns in the requested objectives, shape (n, objectives) or (objectives,).
             desired_horizon: Desired numbers of steps, shape (n,) or a number.
             deterministic: Whether the most probable action is taken instead of a sampled one.
@@ -416,16 +459,19 @@ class PCN:
         """
         probabilities = self.action_probabilities(observation, desired_return, desired_horizon)
         if deterministic:
-            return np.asarray(probabilities.argmax(axis=-1))
+            return self.choices.action(np.asarray(probabilities.argmax(axis=-1)))
         rng = rng or np.random.default_rng()
-        return choose(probabilities, np.asarray(rng.random(probabilities.shape[:-1])))
+        return self.choices.action(choose(probabilities, np.asarray(rng.random(probabilities.shape[:-1]))))
 
     def action_probabilities(
         self, observation: ArrayLike, desired_return: ArrayLike, desired_horizon: ArrayLike
     ) -> Floats:
-        """Return the actions' probabilities, shape (n, actions), or (actions,) for one observation; see `predict`."""
+        """Return the actions' probabilities, shape (n, actions), or (actions,) for one observation; see `predict`.
+
+        If an action has N entries, the shape is (n, N, A), with 0 for values that an entry does not have.
+        """
         rows, width = np.asarray(observation), len(self.requested)
-        shape = self.env.single_observation_space.shape or ()
+        shape = self.observation_space.shape
         if rows.shape[rows.ndim - len(shape) :] != shape or rows.ndim > len(shape) + 1:
             raise ValueError(f"observation must have shape {('n', *shape)} or {shape}, got {rows.shape}")
         single = rows.ndim == len(shape)
@@ -439,23 +485,28 @@ class PCN:
         command = np.concatenate([returns, horizons[:, np.newaxis]], axis=1) * self.scale
         with th.no_grad():
             rows = self._prepared(th.as_tensor(observations, dtype=th.float32))
-            logits = self.network(rows, th.as_tensor(command, dtype=th.float32))
-            found: Floats = th.softmax(logits.double(), dim=1).numpy()
-        return found
+            logits = self._by_entry(self.network(rows, th.as_tensor(command, dtype=th.float32)))
+            found: Floats = th.softmax(logits.double(), dim=2).numpy()
+        return found if self.choices.several else found[:, 0]
 
     def _prepared(self, observations: th.Tensor) -> th.Tensor:
         """Return observations as inputs of the network, one row each."""
         scaled = (observations - self._low) / self._span
-        return scaled.flatten(start_dim=-len(self.env.single_observation_space.shape or ()))
+        return scaled.flatten(start_dim=-len(self.observation_space.shape))
 
     def commands(self) -> list[Command]:
-        """Return the commands of the coverage set: returns and lengths of the best episodes, each return once."""
+        """Return the commands of the coverage set: returns and lengths of the best episodes, each return once.
+
+        Before the training, there are none.
+        """
         if self.settings.coverage == "leaves":
             episodes = self.buffer.leaves()
         else:
             episodes = [entry.episode for entry in self.buffer.entries]
+        if not episodes:
+            return []
         returns = np.array([episode.returns[self.requested] for episode in episodes])
-        best = np.flatnonzero(non_dominated(returns))
+        best = np.flatnonzero(non_dominated(returns, lorenz_lambda=self.settings.lorenz_lambda))
         best = best[np.lexsort(returns[best].T[::-1])]
         return [Command(returns[k], float(len(episodes[k]))) for k in best]
 

@@ -3,33 +3,46 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from fair_envs.baselines.pcn.actions import Choices, Rows, choices_of
 from fair_envs.evaluation import MostLikely, Stochastic, Transition, VectorEnv, VectorWorld, rollout
-from fair_envs.support.aliases import Floats, Floats32, Ints
+from fair_envs.support.aliases import Flags, Floats, Floats32, Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Episode:
-    """An episode of T steps.
+    """An episode of T steps, with R observations and actions: one of each step, or one of each agent's turns.
 
     Attributes:
-        observations: Observations on which the decisions are based, shape (T, ...), float32.
-        actions: Actions, shape (T,), or (T, N) if a step has N choices.
+        observations: Observations on which the decisions are based, shape (R, ...), float32.
+        actions: Actions, shape (R, ...): (R, N) if a step has N choices.
         rewards: Rewards, shape (T, objectives), float64; one objective if rewards are numbers.
+        turns: The step of each observation, shape (R,), ascending; None: R = T, and each step has one.
     """
 
     observations: Floats32
-    actions: Ints
+    actions: NDArray[Any]
     rewards: Floats
+    turns: Ints | None = None
 
     def __len__(self) -> int:
         """Return T."""
+        return len(self.rewards)
+
+    @property
+    def samples(self) -> int:
+        """Number of observations and actions (R)."""
         return len(self.actions)
+
+    def steps(self, samples: Ints) -> Ints:
+        """Return the steps of some observations, given by number."""
+        found: Ints = samples if self.turns is None else self.turns[samples]
+        return found
 
     @cached_property
     def returns_to_go(self) -> Floats:
@@ -43,42 +56,46 @@ class Episode:
         return total
 
 
-class Random(Stochastic):
-    """Takes discrete actions uniformly at random, and reports the probabilities to environments that record them."""
+class Chosen(Stochastic):
+    """A policy that chooses from the values of an action's entries.
 
-    def __init__(self, env: VectorEnv) -> None:
-        shape = (env.num_envs, 1, *choices_of(env), actions_of(env))
-        self._probabilities = np.full(shape, 1 / shape[-1])
+    Args:
+        choices: The choices.
+    """
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+
+    def sample(self, probabilities: ArrayLike, uniforms: Floats) -> NDArray[Any]:
+        """Return the actions that the uniform numbers select."""
+        return self.choices.action(super().sample(probabilities, uniforms))
+
+
+class Random(Chosen):
+    """Takes actions uniformly at random, and reports the probabilities to environments that record them.
+
+    Args:
+        env: The environment.
+        rows: Its rows, if the agents act one by one; None: one row for each lane.
+
+    Raises:
+        ValueError: The actions cannot be listed.
+    """
+
+    def __init__(self, env: VectorEnv, rows: Rows | None = None) -> None:
+        super().__init__(choices_of(env.single_action_space) if rows is None else rows.choices)
+        possible = self.choices.possible
+        even = possible / possible.sum(axis=1, keepdims=True)
+        agents = 1 if rows is None else rows.agents
+        entries = even if self.choices.several else even[0]
+        self._probabilities: Floats = np.broadcast_to(entries, (env.num_envs, agents, *entries.shape)).copy()
 
     def probabilities(self, observation: NDArray[Any]) -> Floats:
         """Return equal probabilities."""
         return self._probabilities
 
 
-def actions_of(env: VectorEnv) -> int:
-    """Return the number of actions of a step, or of each choice if a step has several.
-
-    Raises:
-        ValueError: The actions are not discrete, or the observations are not arrays of numbers.
-    """
-    space = env.single_action_space
-    one = isinstance(space, gym.spaces.Discrete)
-    sizes = np.atleast_1d(space.n if one else getattr(space, "nvec", 0))  # type: ignore[attr-defined]
-    if not sizes[0] or (sizes != sizes[0]).any() or np.any(space.start != 0):  # type: ignore[attr-defined]
-        raise ValueError(
-            f"env must have actions Discrete(n), or a MultiDiscrete of equal choices, numbered from 0, got {space}"
-        )
-    if not isinstance(env.single_observation_space, gym.spaces.Box):
-        raise ValueError(f"env must have observations in a Box, got {env.single_observation_space}")
-    return int(sizes[0])
-
-
-def choices_of(env: VectorEnv) -> tuple[int, ...]:
-    """Return the shape of one action: () for a Discrete, (N,) for N choices per step."""
-    return env.single_action_space.shape or ()
-
-
-def objectives_of(env: VectorEnv) -> gym.spaces.Box:
+def reward_space_of(env: VectorEnv) -> gym.spaces.Box:
     """Return the space of the vector rewards.
 
     Raises:
@@ -86,8 +103,18 @@ def objectives_of(env: VectorEnv) -> gym.spaces.Box:
     """
     space = getattr(env, "reward_space", None) or getattr(env.unwrapped, "reward_space", None)
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-        raise ValueError(f"env must have vector rewards and define reward_space, got {space}")
+        raise ValueError(
+            f"env must have vector rewards and define reward_space, got {space}: wrap the whole vector environment, as "
+            "in FairnessObjectives(gymnasium.make_vec(...), ...)"
+        )
     return space
+
+
+def vector_reward(step: Transition) -> Floats:
+    """Return a step's vector rewards, shape (B, objectives); undefined entries (NaN) count as 0."""
+    rewards = step.reward[:, 0].reshape(len(step.active), -1)
+    found: Floats = np.where(np.isnan(rewards), 0.0, rewards)
+    return found
 
 
 def collect(
@@ -98,6 +125,7 @@ def collect(
     rng: np.random.Generator,
     seed: int | None = None,
     deterministic: bool = False,
+    agents: int = 1,
 ) -> list[Episode]:
     """Play episodes and return them; the k-th episode is played in lane k modulo B.
 
@@ -113,26 +141,43 @@ def collect(
         seed: Seed of the environment's reset; lane b gets ``seed + b``. None: the environment continues its random
             streams.
         deterministic: Whether the most probable action is taken instead of a sampled one.
+        agents: Number of agents that act one by one in an environment of this package, whose interface joins their
+            observations and actions; the episodes then contain every turn of an agent.
     """
-    world = VectorWorld(env, seed=seed, random=rng)
-    return _episodes(list(rollout(world, MostLikely(policy) if deterministic else policy, episodes=episodes)), episodes)
+    world = VectorWorld(env, seed=seed, random=rng, agents=agents)
+    played = rollout(world, MostLikely(policy) if deterministic else policy, episodes=episodes)
+    return _episodes([_played(step, agents) for step in played], episodes)
 
 
-def _episodes(steps: Sequence[Transition], count: int) -> list[Episode]:
-    """Return the episodes from the transitions of all lanes."""
-    numbers = np.stack([np.where(step.active, step.episode, -1) for step in steps])
-    observations, actions, rewards = (
-        np.stack([getattr(step, name)[:, 0] for step in steps]) for name in ("observation", "action", "reward")
-    )
-    rewards = rewards.reshape(*numbers.shape, -1)
-    lanes, found = numbers.shape[1], []
-    for number in range(count):
-        rows, lane = numbers[:, number % lanes] == number, number % lanes
-        found.append(
-            Episode(
-                observations=observations[rows, lane].astype(np.float32),
-                actions=actions[rows, lane],
-                rewards=rewards[rows, lane].astype(np.float64),
-            )
-        )
-    return found
+class _Played(NamedTuple):
+    """What the episodes need of the steps of all lanes, or of one step (without the first axis)."""
+
+    number: Ints  # (steps, B) of the lane's episode; -1: the lane did not play
+    observation: NDArray[Any]  # (steps, B, agents, ...)
+    action: NDArray[Any]  # (steps, B, agents, ...)
+    reward: Floats  # (steps, B, objectives)
+    had_turn: Flags  # (steps, B, agents)
+
+
+def _played(step: Transition, agents: int) -> _Played:
+    number = np.where(step.active, step.episode, -1)
+    had_turn = np.ones((len(number), 1), bool) if agents == 1 else step.facts["action"] >= 0
+    return _Played(number, step.observation, step.action, vector_reward(step), had_turn)
+
+
+def _episodes(steps: Sequence[_Played], count: int) -> list[Episode]:
+    """Return the episodes from the steps of all lanes."""
+    played = _Played._make(np.stack(column) for column in zip(*steps, strict=True))
+    lanes = played.number.shape[1]
+    return [_episode(played, played.number[:, k % lanes] == k, k % lanes) for k in range(count)]
+
+
+def _episode(played: _Played, rows: Flags, lane: int) -> Episode:
+    """Return the episode of some steps of a lane."""
+    observations, actions, had_turn = (column[rows, lane] for column in (played[1], played[2], played.had_turn))
+    rewards = played.reward[rows, lane].astype(np.float64)
+    if had_turn.shape[1] == 1:
+        return Episode(observations=observations[:, 0].astype(np.float32), actions=actions[:, 0], rewards=rewards)
+    turns, agents = np.nonzero(had_turn)
+    own, taken = observations[turns, agents].astype(np.float32), actions[turns, agents]
+    return Episode(observations=own, actions=taken, rewards=rewards, turns=turns)

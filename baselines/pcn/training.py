@@ -1,4 +1,4 @@
-"""Trains Pareto Conditioned Networks on fairness objectives, with a folder from which training can be resumed."""
+"""Trains Pareto and Lorenz Conditioned Networks, with a folder from which training can be resumed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -12,22 +12,28 @@ import numpy as np
 from fair_envs.baselines.learning import load_learner, train_learner
 from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.coverage import CoverageSet
-from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, Seed, farel_settings
+from fair_envs.baselines.pcn.objectives import (
+    GROUPS,
+    KINDS,
+    MEASURES,
+    PERFORMANCE,
+    default_objectives,
+    names_of,
+    objective_name,
+    objectives_of,
+)
+from fair_envs.baselines.pcn.pcn import LORENZ_LAMBDA, PCN, PCNSettings, Seed, farel_settings
+from fair_envs.baselines.pcn.policy import KNEE, trade_off
 from fair_envs.baselines.pcn.rollouts import Episode
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings
-from fair_envs.metrics.gaps import BY_NAME
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings, recommended
 from fair_envs.metrics.group import Groups
-from fair_envs.metrics.history import Full, SlidingWindow
-from fair_envs.metrics.notions import canonical_name
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
-from fair_envs.registration import make_rules
-from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, checked, setting
+from fair_envs.registration import TABLE
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, UnitInterval, checked, setting
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.wrappers import FairnessObjectives
+from fair_envs.tasks import rules_for
 
-PERFORMANCE = "performance"
-OBJECTIVES = (PERFORMANCE, "demographic_parity", "individual_fairness")
 KEPT_EVERY = 20  # iterations between checkpoints
 
 Callback = Callable[[PCN, Sequence[Episode]], None]
@@ -47,7 +53,12 @@ class PCNTraining(PCNSettings, MethodSettings):
         100_000, "Environment steps to train for, rounded up to whole iterations."
     )  # F: 500,000
     objectives: Sequence[str] = setting(
-        OBJECTIVES, "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias."
+        (),
+        "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias; or measures, "
+        "the performance and the task's short-term and long-term measures; or groups, the mean return of each group of "
+        "agents, or each group's benefit per step if one decision-maker acts. Empty: groups if several agents act or "
+        "lorenz_lambda is below 1, otherwise R,SP,IF without the notions that the environment does not support, or "
+        "measures if it supports none.",
     )
     computed: Sequence[str] = setting((), "Fairness notions that are recorded but not requested.")
     groups: Sequence[str] = setting(
@@ -62,6 +73,12 @@ class PCNTraining(PCNSettings, MethodSettings):
     test_episodes: Annotated[int, Range(2)] = setting(
         coverage.EPISODES, "Test episodes for each point of the coverage set."
     )
+    followed: str = setting(
+        KNEE,
+        "Learned trade-off that the run follows as a policy (--policy RUN): knee, the one nearest to the best value of "
+        "each objective, scaled by their ranges; sum, the one with the largest sum of objectives; or the number of a "
+        "point in coverage.csv.",
+    )
     # The machine
     lanes: PositiveInt = setting(10, "Environments that are played in parallel.")  # F: 1
     seed: Seed = setting(0, COMMON["seed"])
@@ -72,10 +89,17 @@ class PCNTraining(PCNSettings, MethodSettings):
         """Check the settings."""
         super().__post_init__()
         for name in ("objectives", "computed"):
-            object.__setattr__(self, name, tuple(_objective_name(name, given) for given in getattr(self, name)))
+            object.__setattr__(self, name, tuple(objective_name(name, given) for given in getattr(self, name)))
+        trade_off("followed", self.followed)
         if not self.objectives:
-            raise ValueError("objectives must name at least one objective, got none")
+            rules = rules_for(self.env_id, **self.parameters)
+            object.__setattr__(self, "objectives", default_objectives(rules, comparable=self.lorenz_lambda < 1))
         given = [*self.objectives, *self.computed]
+        for kind in KINDS:
+            if kind in given and len(given) > 1:
+                raise ValueError(f"objectives must not have others besides {kind}, got {given}")
+        if self.groups and MEASURES in given:
+            raise ValueError(f"groups must be left out with {MEASURES}, whose groups the task names, got {self.groups}")
         if len(set(given)) != len(given):
             raise ValueError(f"objectives and computed must not repeat a name, got {self.objectives}, {self.computed}")
         if len({"=" in entry for entry in self.groups}) > 1:
@@ -83,13 +107,19 @@ class PCNTraining(PCNSettings, MethodSettings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all objectives in the order of the vector reward, with the performance first."""
-        return (PERFORMANCE, *dict.fromkeys(n for n in (*self.objectives, *self.computed) if n != PERFORMANCE))
+        """Names of all objectives in the order of the vector reward, see `objectives.names_of`."""
+        return names_of(self)
+
+    @property
+    def notions(self) -> tuple[str, ...]:
+        """Names of the notions that are requested or only recorded."""
+        return tuple(name for name in (*self.objectives, *self.computed) if name not in (PERFORMANCE, *KINDS))
 
     @property
     def requested(self) -> list[int]:
         """Indices of the requested objectives."""
-        return [self.names.index(name) for name in self.objectives]
+        names = self.names
+        return [names.index(name) for name in (names if set(self.objectives) & set(KINDS) else self.objectives)]
 
     @property
     def compared(self) -> Groups:
@@ -104,9 +134,19 @@ class PCNTraining(PCNSettings, MethodSettings):
         return PCNSettings(**{entry.name: getattr(self, entry.name) for entry in fields(PCNSettings)})
 
 
-def _objective_name(argument: str, name: str) -> str:
-    """Return the canonical name of an objective."""
-    return PERFORMANCE if name.lower() in ("r", "reward", PERFORMANCE) else canonical_name(argument, name, BY_NAME)
+@dataclass(frozen=True, kw_only=True)
+class LCNTraining(PCNTraining):
+    """Settings of a training of Lorenz Conditioned Networks: `PCNTraining` with Lorenz dominance by default.
+
+    Lorenz dominance adds objectives and compares them with each other, so they must have one unit and one meaning, such
+    as the returns or benefits of groups. Only those are default objectives.
+
+    Raises:
+        ValueError: As for `PCNTraining`.
+    """
+
+    algorithm: Literal["lcn"] = "lcn"  # type: ignore[assignment]
+    lorenz_lambda: UnitInterval = setting(0.0, LORENZ_LAMBDA)
 
 
 Preset = Literal["recommended", "farel", "farel-published"]
@@ -120,21 +160,45 @@ def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: The preset is unknown.
     """
     checked("preset", preset, Preset)
+    found = recommended_values("recommended", given)
     if preset == "recommended":
-        return {}
-    objectives = [_objective_name("objectives", name) for name in given.get("objectives", PCNTraining.objectives)]
-    rules = make_rules(given["env_id"], **given.get("parameters", {}))
+        return found
+    parameters = found["parameters"]
+    known = {name: given[name] for name in ("objectives", "groups") if given.get(name)}
+    own = PCNTraining(env_id=given["env_id"], parameters=parameters, **known)
+    horizon = getattr(rules_for(own.env_id, **parameters).params, "horizon", None)
+    if horizon is None:
+        raise ValueError(f"preset must be 'recommended' for {own.env_id}, which has no known horizon, got {preset!r}")
+    objectives = [own.names[k] for k in own.requested]
     settings = farel_settings(
         objectives=len(objectives),
-        horizon=rules.params.horizon,
+        horizon=horizon,
         performance=objectives.index(PERFORMANCE) if PERFORMANCE in objectives else None,
         published_code=preset == "farel-published",
     )
+    if GROUPS in own.objectives:  # the study has no groups' benefits, which can be above 0
+        settings = dataclasses.replace(settings, max_return=())
     return (
         dataclasses.asdict(settings)
-        | {"steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
+        | {"parameters": parameters, "steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
         | {"test_actions": "deterministic"}
     )
+
+
+def recommended_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the environment's task, of which given ones override single ones, and its steps.
+
+    A task's steps are steps of agents, while steps here are those of lanes. Therefore, they are used only for a
+    decision-maker.
+
+    Raises:
+        ValueError: The preset is unknown.
+    """
+    checked("preset", preset, Literal["recommended"])
+    found = {name: value for name, value in recommended(PCNTraining, given).items() if name in ("parameters", "steps")}
+    if rules_for(given["env_id"], **found["parameters"]).multi_agent:
+        del found["steps"]
+    return found
 
 
 # ------------------------------------------------------------------------------------------- making and training
@@ -144,16 +208,11 @@ def make_env(config: PCNTraining) -> Any:
     """Return the environment of a training, with its vector rewards.
 
     Raises:
-        ValueError: A parameter is outside its range, or a notion is unknown or not supported by the environment.
+        ValueError: A parameter is outside its range, or an objective is not supported by the environment.
     """
-    env = gym.make_vec(
-        config.env_id, num_envs=config.lanes, vectorization_mode="vector_entry_point", **config.parameters
-    )
-    memory = SlidingWindow(config.window) if config.window else Full()
-    notions = config.names[1:]
-    if not notions:
-        raise ValueError(f"objectives must name a notion besides {PERFORMANCE}, got {config.objectives}")
-    return FairnessObjectives(env, notions, memory, groups=config.compared, keep=config.keep_history)
+    mode: Any = "vector_entry_point" if config.env_id in TABLE else "sync"  # a user's own: one after another
+    env = gym.make_vec(config.env_id, num_envs=config.lanes, vectorization_mode=mode, **config.parameters)
+    return objectives_of(config, env)
 
 
 def make_model(config: PCNTraining) -> PCN:
@@ -241,10 +300,15 @@ def measured(model: PCN, episodes: Sequence[Episode], *, names: Sequence[str]) -
     return {"time/total_timesteps": model.num_timesteps, "time/iterations": model.iterations, **reported}
 
 
-def load_pcn(run: str | Path) -> tuple[PCN, PCNTraining]:
+def load_pcn(run: str | Path, kind: type[PCNTraining] = PCNTraining) -> tuple[PCN, PCNTraining]:
     """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Args:
+        run: The run's folder.
+        kind: The settings of the training: `PCNTraining` or `LCNTraining`.
 
     Raises:
         FileNotFoundError: The folder contains no run.
+        ValueError: The run is damaged, or has another kind of settings.
     """
-    return load_learner(run, PCNTraining, make_model)
+    return load_learner(run, kind, make_model)

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import numpy as np
 
+from fair_envs.metrics.disparity import DisparityTracker, cell_sums
 from fair_envs.metrics.notions import OneOf
 from fair_envs.support.aliases import Flags, Floats, Ints
-from fair_envs.wrappers.penalty import DisparityTracker, cell_sums
 
 PenaltyNotion = Annotated[str, OneOf("demographic_parity", "conditional_parity", "counterfactual_fairness")]
 

@@ -1,11 +1,11 @@
-"""Methods for long-term fairness of decision-makers: PPO, A-PPO, F-PPO and its ablations, PPO-Lagrangian."""
+"""Methods for short-term and long-term fairness: A-PPO, F-PPO and its ablations."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from fair_envs.baselines.evaluating import evaluating
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.ppo.long_term_evaluation import LongTermPolicy, evaluate_long_term
+from fair_envs.baselines.ppo.long_term_evaluation import evaluate_long_term
 from fair_envs.baselines.ppo.long_term_training import (
     LongTermTraining,
     load_long_term,
@@ -14,10 +14,13 @@ from fair_envs.baselines.ppo.long_term_training import (
 from fair_envs.baselines.ppo.long_term_training import (
     train_long_term as train_only,
 )
-from fair_envs.baselines.tasks import STUDIES
+from fair_envs.baselines.ppo.methods import evaluate as evaluate_learner
+from fair_envs.baselines.ppo.methods import policy, without_measure
+from fair_envs.baselines.settings import RECOMMENDED
+from fair_envs.baselines.tasks import STUDIES, study_of
 from fair_envs.core import Rules
-from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
+from fair_envs.tasks import rules_for
 
 REGULARISATION_SETTINGS = frozenset({"delta", "scaling"})
 A_PPO_SETTINGS = frozenset({"value_weight", "decrease_weight"})
@@ -25,7 +28,6 @@ F_PPO_SETTINGS = frozenset({"weight", "bonus_weight", "gated"})
 MASSAGING_SETTINGS = frozenset({"massaging", "massaging_pace"})
 LAGRANGIAN_SETTINGS = frozenset({"limit", "multiplier_rate"})
 SETTINGS_BY_METHOD: Mapping[str, tuple[frozenset[str], str]] = {
-    "ppo": (frozenset(), "PPO of the reward only, which records the measures of short- and long-term fairness."),
     "a-ppo": (
         REGULARISATION_SETTINGS | A_PPO_SETTINGS,
         "PPO whose advantages are reduced while short-term disparity is too large.",
@@ -36,25 +38,25 @@ SETTINGS_BY_METHOD: Mapping[str, tuple[frozenset[str], str]] = {
     ),
     "f-ppo-l": (REGULARISATION_SETTINGS | F_PPO_SETTINGS, "F-PPO without massaging: only the regularisation."),
     "f-ppo-s": (REGULARISATION_SETTINGS | MASSAGING_SETTINGS, "F-PPO without regularisation: only massaging."),
-    "ppo-lagrangian": (
-        LAGRANGIAN_SETTINGS,
-        "PPO with a limit on short-term disparity, enforced by a Lagrange multiplier.",
-    ),
 }
-"""The specific settings of each method, and its summary."""
+"""The specific settings of each method, and its summary; PPO and PPO-Lagrangian with these settings are for studies."""
 
 
-def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+def unsupported(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""."""
-    return (
-        "" if env_id in STUDIES else f"needs an environment with measures of long-term fairness: {', '.join(STUDIES)}"
-    )
+    if env_id in STUDIES:
+        return ""
+    return without_measure(env_id, rules, {"measure": "short"}) or without_measure(env_id, rules, {"measure": "long"})
 
 
-def without_massager(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
+NEEDS_MASSAGER = "needs a massager, such as the one for two decisions about one person whose groups are observed"
+
+
+def without_own_massager(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported by a method that needs a massager, or ""."""
-    why = unsupported(env_id, rules, given)
-    return why if why or STUDIES[env_id].massager is not None else "needs a massager, which the environment lacks"
+    if why := unsupported(env_id, rules, given):
+        return why
+    return "" if study_of(env_id).massager is not None else NEEDS_MASSAGER
 
 
 PLAYED = {"unshielded": "without massaging", "shielded": "with massaging"}
@@ -62,7 +64,10 @@ PLAYED = {"unshielded": "without massaging", "shielded": "with massaging"}
 
 
 def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
-    """Evaluate the trained policy without its shield and, if it has a massager, with its shield."""
+    """Evaluate the trained policy without its shield and, if it has a massager, with its shield; or agents."""
+    rules = rules_for(settings.env_id, **test.parameters)
+    if rules.multi_agent or not isinstance(rules, Rules):
+        return evaluate_learner(model, settings, test)
     found = evaluate_long_term(model, settings, episodes=test.episodes, seed=test.seed, parameters=test.parameters)
     return Report(
         labels=("number", "played"),
@@ -76,11 +81,6 @@ def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
     )
 
 
-def policy(model: Any, settings: LongTermTraining, rules: Rules) -> Policy:
-    """Return the trained policy, without its shield."""
-    return LongTermPolicy(model, rules)
-
-
 train_long_term = evaluating(train_only, policy)
 METHODS = tuple(
     Method(
@@ -91,10 +91,12 @@ METHODS = tuple(
         load=load_long_term,
         evaluated=evaluate,
         policy=policy,
-        unsupported=without_massager if name == "f-ppo-s" else unsupported,
-        unused=frozenset().union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,
+        unsupported=without_own_massager if name == "f-ppo-s" else unsupported,
+        own=True,
+        unused=LAGRANGIAN_SETTINGS.union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,
         presets={
-            "recommended": "this package's settings for the environment",
+            **RECOMMENDED,
+            "study": "this package's settings for the study of F-PPO",
             "published": "the settings of the code published with F-PPO",
         },
         preset=long_term_preset,

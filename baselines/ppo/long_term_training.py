@@ -3,11 +3,10 @@
 A `fair_envs.baselines.tasks.Study` lists the measures and mitigations for an environment's long-term fairness.
 """
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -19,30 +18,26 @@ from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
 from fair_envs.baselines.ppo.massaging import Massaging, Schedule
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings
-from fair_envs.baselines.tasks import Signals, study_of
-from fair_envs.baselines.training import load_as, train_as
-from fair_envs.core import Rules
-from fair_envs.metrics.long_term import Measure
-from fair_envs.registration import make_rules, make_sb3
+from fair_envs.baselines.settings import OnPolicySettings, recommended
+from fair_envs.baselines.tasks import STUDIES, Signals, study_of
+from fair_envs.baselines.training import ignoring_smaller_batches, load_as, train_as, training_env
+from fair_envs.metrics.measures import Measure
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import (
     NonNegative,
-    NonNegativeInt,
     Positive,
     PositiveInt,
-    Range,
-    UnitInterval,
     checked,
     setting,
 )
 from fair_envs.support.seeds import LANES_EACH, LONG_TERM_SEEDS
+from fair_envs.tasks import AnyRules, rules_for
 
 LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-lagrangian"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongTermTraining(MethodSettings):
+class LongTermTraining(OnPolicySettings):
     """Settings of a training for long-term fairness; equal settings give equal networks.
 
     P in the comments marks values of the published code of F-PPO, see the preset ``published``.
@@ -52,20 +47,7 @@ class LongTermTraining(MethodSettings):
     """
 
     algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": only massaging
-    steps: PositiveInt = setting(200_000, "Environment steps of all lanes to train for, rounded up to whole rollouts.")
-    # The rollouts
-    lanes: PositiveInt = setting(8, "Environments that are played in parallel.")  # P: 1
-    n_steps: PositiveInt = setting(256, COMMON["n_steps"])  # P: 2000 or 2048
-    # PPO
-    batch_size: Annotated[int, Range(2)] = setting(256, COMMON["batch_size"])  # P: 64
-    n_epochs: PositiveInt = setting(10, COMMON["n_epochs"])  # P
-    learning_rate: Positive = setting(3e-4, COMMON["learning_rate"])  # P: 1e-5
-    gamma: UnitInterval = setting(0.99, COMMON["gamma"])  # P
-    gae_lambda: UnitInterval = setting(0.95, COMMON["gae_lambda"])  # P
-    clip_range: Positive = setting(0.2, COMMON["clip_range"])  # P
-    ent_coef: NonNegative = setting(0.0, COMMON["ent_coef"])  # P
-    vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])  # P
-    max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])  # P
+    # Rollouts and PPO. P: lanes 1, n_steps 2000 or 2048, batch_size 64, learning_rate 1e-5, the rest as here
     trunk: Sequence[PositiveInt] = setting((), "Sizes of the layers shared by actor and critic.")
     pi: Sequence[PositiveInt] = setting((64, 64), "Sizes of the actor's separate layers.")
     vf: Sequence[PositiveInt] = setting((64, 64), "Sizes of the critic's separate layers.")
@@ -92,13 +74,6 @@ class LongTermTraining(MethodSettings):
     # PPO under a limit
     limit: NonNegative = setting(0.05, "Limit on the mean short-term disparity, for ppo-lagrangian.")
     multiplier_rate: Positive = setting(0.05, "Learning rate of the multiplier, for ppo-lagrangian.")
-    # The machine
-    seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
-    threads: PositiveInt = setting(1, COMMON["threads"])
-    device: Device = setting("cpu", COMMON["device"])
-    # Evaluations in the course of the training
-    eval_freq: NonNegativeInt = setting(0, COMMON["eval_freq"])
-    eval_episodes: PositiveInt = setting(10, COMMON["eval_episodes"])
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -115,33 +90,37 @@ class LongTermTraining(MethodSettings):
 BACKBONE: Mapping[str, Any] = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5}
 """PPO's settings in the published code, for environments whose study does not override them."""
 
-Preset = Literal["recommended", "published"]
-"""Sources of the default settings: this package or the published code."""
+Preset = Literal["recommended", "study", "published"]
+"""Sources of the default settings: the task, the study of this package, or the published code."""
 
 
 def long_term_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a preset for the settings given so far.
 
     Raises:
-        ValueError: The preset is unknown.
+        ValueError: The preset is unknown, or the published study has no settings for the environment.
     """
     checked("preset", preset, Preset)
     study = study_of(given["env_id"])
+    values, base = dict(study.settings), {}
     if preset == "recommended":
-        values = dict(study.settings)
-    else:
+        base = recommended(LongTermTraining, given)
+    elif preset == "published":
+        if not study.published:
+            known = ", ".join(sorted(STUDIES))
+            raise ValueError(f"preset must not be 'published' on {given['env_id']}; that study is of {known}")
         own = {**study.published.get("all", {}), **study.published.get(given.get("algorithm", ""), {})}
         values = {**BACKBONE, "scaling": "as_coded", **own}
-    if "parameters" in given:  # a given parameter does not discard the preset's others
-        values["parameters"] = {**values.get("parameters", {}), **given["parameters"]}
-    return values
+    # a given parameter does not discard the preset's others
+    parameters = [one.get("parameters", {}) for one in (base, values, given)]
+    return {**base, **values, "parameters": {name: value for one in parameters for name, value in one.items()}}
 
 
 def long_term_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> LongTermTraining:
-    """Return the settings of a training on an environment, with defaults from the environment's study."""
+    """Return the settings of a training on an environment, with defaults from its task or its study."""
     given = {"env_id": env_id, "algorithm": "f-ppo", **given}
     values = long_term_preset(preset, given)
-    return LongTermTraining(**{**values, **given, "parameters": values.get("parameters", {})})
+    return LongTermTraining(**{**values, **given, "parameters": values["parameters"]})
 
 
 # ------------------------------------------------------------------------------------------- making and training
@@ -163,8 +142,8 @@ class Paced:
 class Made:
     """Factory for a study's measure."""
 
-    of: Callable[[Rules, int], Measure]
-    rules: Rules
+    of: Callable[[Any, int], Measure]
+    rules: AnyRules
 
     def __call__(self, lanes: int) -> Measure:
         """Return the measure for a number of lanes."""
@@ -172,24 +151,18 @@ class Made:
 
 
 def make_long_term(config: LongTermTraining) -> Regularised:
-    """Return the untrained model, with one row for each lane.
+    """Return the untrained model, with one row for each lane of a decision-maker, or for each agent.
 
     Raises:
         ValueError: A parameter of the environment is outside its range.
         TypeError: A parameter of the environment is unknown.
     """
     first = LONG_TERM_SEEDS + LANES_EACH * config.seed
-    env = make_sb3(
-        config.env_id, n_envs=config.lanes, rows="lanes", seed=first, threads=config.threads, **config.parameters
-    )
-    names = "n_steps batch_size n_epochs learning_rate gamma gae_lambda clip_range ent_coef vf_coef max_grad_norm seed"
-    settings: dict[str, Any] = {name: getattr(config, name) for name in names.split()}
+    env = training_env(config, seed=first)
     sizes = {"shared": list(config.trunk), "pi": list(config.pi), "vf": list(config.vf)}
-    settings |= {"policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}, "device": "cpu"}
+    settings = {**config.of_learner(), "policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}}
     kind, own = learner_of(config, env)
-    with warnings.catch_warnings():
-        # A smaller last minibatch is harmless.
-        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
+    with ignoring_smaller_batches():
         model = kind(SharedTrunkPolicy, env, **settings, **own)
     env.seed(first)  # replaces the seed set by the model
     return model
@@ -197,7 +170,7 @@ def make_long_term(config: LongTermTraining) -> Regularised:
 
 def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], dict[str, Any]]:
     """Return the learner class of an algorithm and its specific settings."""
-    study, rules = study_of(config.env_id).of(config.signals), make_rules(config.env_id, **config.parameters)
+    study, rules = study_of(config.env_id).of(config.signals), rules_for(config.env_id, **config.parameters)
     shared: dict[str, Any] = {"short": Made(study.short, rules), "long": Made(study.long, rules)}
     if config.algorithm == "ppo":
         return Regularised, shared

@@ -21,11 +21,12 @@ from stable_baselines3.common.distributions import (
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from fair_envs.baselines.ppo.tracking import MeasureOf, TrackMeasures
+from fair_envs.baselines.ppo.tracking import TrackMeasures
+from fair_envs.core import Rules
 from fair_envs.evaluation import choose
 from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
-from fair_envs.metrics.long_term import Measure
-from fair_envs.support.aliases import Flags, Floats
+from fair_envs.metrics.measures import Measure, MeasureOf
+from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import NonNegative, Positive, checked
 
 DIGITS = 12  # decimal digits to which short-term measures are compared
@@ -108,6 +109,88 @@ class MassagingSchedule:
         except OverflowError:  # late in a training, if the threshold grows
             return float(self.highest)
         return float(min(self.highest, grown))
+
+
+# ------------------------------------------------------------------------------- decisions about one person
+
+
+class DecisionMassager:
+    """Reverses uncertain decisions, 0 or 1, about one person if this reduces the short-term measure.
+
+    A decision with probability p is uncertain if threshold <= p <= 1 - threshold. It is reversed if `gain` is above
+    rounding. Subclasses define `gain`.
+    """
+
+    ties: bool = False
+    """Whether an uncertain decision is also reversed if both decisions give the same value."""
+
+    def __call__(
+        self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
+    ) -> NDArray[Any]:
+        """Return the altered actions, a new array of shape (B,); see `Massager`."""
+        if policy.probabilities is None:
+            raise ValueError("policy must give probabilities of discrete actions, got none")
+        probability = policy.probabilities[np.arange(len(action)), action]
+        unsure = (threshold <= probability) & (probability <= 1 - threshold)
+        if not np.count_nonzero(unsure):
+            return np.array(action)
+        gain = self.gain(observation, action, short)
+        fairer = gain >= -ROUNDING if self.ties else gain > ROUNDING
+        return np.where(unsure & fairer, 1 - action, action)
+
+    def gain(self, observation: NDArray[Any], action: NDArray[Any], short: Any) -> Floats:
+        """Return how much smaller the measure would be after the other decision, shape (B,); NaN: unknown."""
+        raise NotImplementedError
+
+
+class RateMassager(DecisionMassager):
+    """A `DecisionMassager` for a rate measure, in environments whose observations show the person's groups.
+
+    The measure is predicted for both decisions with `fair_envs.metrics.rates.RateMeasure.if_taken`. The person's label
+    is not known before the decision; both labels count equally. This decides correctly for rates of people with one
+    label, such as true positive rates: for people with the other label, the decisions make no difference.
+
+    Args:
+        env: The environment, with any interface, or its rules.
+
+    Raises:
+        ValueError: See `without_groups`.
+    """
+
+    def __init__(self, env: Any) -> None:
+        rules = getattr(getattr(env, "lanes", None), "rules", env)
+        if why := without_groups(rules):
+            raise ValueError(f"env must have two decisions about one person whose groups it shows, got one that {why}")
+        space, names = rules.observation_space(rules.params), rules.observed_features(rules.params)
+        self._columns = [names.index(name) for name in rules.spec.sensitive]
+        self._low, self._range = space.low[self._columns], (space.high - space.low)[self._columns]
+        self._sizes = np.array([len(codes) for codes in rules.spec.sensitive.values()])
+
+    def gain(self, observation: NDArray[Any], action: NDArray[Any], short: Any) -> Floats:
+        """Return how much smaller the measure would be after the other decision, shape (B,)."""
+        group, sensitive = self.people(observation)
+        value, other = (short.if_taken(group, sensitive, decision) for decision in (action, 1 - action))
+        return np.asarray(value - other)
+
+    def people(self, observation: NDArray[Any]) -> tuple[Ints, Ints]:
+        """Return the groups, shape (B,), and the sensitive codes, shape (B, attributes), that observations show."""
+        shares = (observation[:, self._columns] - self._low) / self._range
+        sensitive = np.rint(shares * (self._sizes - 1)).astype(np.int64)
+        return np.ravel_multi_index(tuple(sensitive.T), tuple(self._sizes)), sensitive
+
+
+def without_groups(rules: Any) -> str:
+    """Return why `RateMassager` does not work with rules, or "".
+
+    It needs two decisions about one person in each step, and observations in which entries named like the sensitive
+    attributes show their codes, evenly spaced between the bounds of the space.
+    """
+    space = rules.action_space(rules.params)
+    if rules.multi_agent or not rules.spec.one_person or not (isinstance(space, gym.spaces.Discrete) and space.n == 2):
+        return "has other decisions"
+    names = rules.observed_features(rules.params) if isinstance(rules, Rules) else ()
+    hidden = [name for name in rules.spec.sensitive if name not in names]
+    return f"does not show {', '.join(hidden)} in its observations" if hidden else ""
 
 
 # ---------------------------------------------------------------------------------------- policy outputs

@@ -1,4 +1,4 @@
-"""Methods that train agents, or a decision-maker with shared networks: PPO, fair-PPO, Stable-Baselines3's PPO."""
+"""Methods that train agents or a decision-maker: PPO, fair-PPO, Stable-Baselines3's PPO."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,41 +7,52 @@ from fair_envs.baselines.evaluating import evaluating
 from fair_envs.baselines.methods import Method, Test, evaluate_policy
 from fair_envs.baselines.ppo.evaluation import AgentsPolicy
 from fair_envs.baselines.ppo.long_term_evaluation import LongTermPolicy
+from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
-from fair_envs.baselines.training import Training, load
+from fair_envs.baselines.training import Training, compares_returns, load
 from fair_envs.baselines.training import train as train_only
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
-from fair_envs.registration import make_rules
+from fair_envs.tasks import rules_for, task_of
 
-FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance"})
-
-
-def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return why an environment is not supported, or ""; a decision-maker belongs to no group that has own networks."""
-    if rules.multi_agent or given.get("shared") or given.get("sharing") == "all":
-        return ""
-    return "needs agents that are themselves affected, or --sharing all"
+FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance", "measure"})
 
 
-def only_agents(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
-    """Return why an environment is not supported by a method that compares agents' returns, or ""."""
-    return "" if rules.multi_agent else "needs agents that are themselves affected"
+FEN_SETTINGS = frozenset({"bounds", "epsilon"})
 
 
-def evaluate(model: Any, settings: Training, test: Test) -> Report:
+def only_returns(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported by a method that compares the returns of agents, or ""."""
+    return "" if rules.multi_agent else "compares the returns of agents; a decision-maker has no others to compare with"
+
+
+def without_measure(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported by a method that needs a measure, or ""."""
+    try:
+        task_of(env_id).measure(given.get("measure") or "short", rules, 1)
+    except ValueError as error:
+        return f"needs a measure: {error}"
+    return ""
+
+
+def without_penalty(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported by fair-PPO, which needs returns of two groups or a measure, or ""."""
+    return "" if compares_returns(rules) and not given.get("measure") else without_measure(env_id, rules, given)
+
+
+def evaluate(model: Any, settings: Any, test: Test) -> Report:
     """Evaluate agents, in counterfactual twin episodes too, a team, or a decision-maker by its decisions."""
-    rules = make_rules(settings.env_id, **test.parameters)
-    if not rules.multi_agent:
+    rules = rules_for(settings.env_id, **test.parameters)
+    if not isinstance(rules, Rules) or not rules.multi_agent:
         return evaluate_policy(policy(model, settings, rules), rules, settings, test)
     if is_team(rules):
         return evaluate_team(model, settings, test)
     return evaluate_returns(model, rules, settings, test)
 
 
-def policy(model: Any, settings: Training, rules: Rules) -> Policy:
+def policy(model: Any, settings: Any, rules: Any) -> Policy:
     """Return the trained policy; it is deterministic if actions are directions."""
     if not rules.multi_agent:
         return LongTermPolicy(model, rules)
@@ -55,26 +66,35 @@ SHARED: dict[str, Any] = {
     "load": load,
     "evaluated": evaluate,
     "policy": policy,
+    "own": True,
+    "presets": RECOMMENDED,
+    "preset": recommended_preset(Training),
 }
 METHODS = (
     Method(
         name="ppo",
-        summary="Proximal policy optimisation of the reward only, with separate networks for each group.",
-        unused=FAIR_PPO_SETTINGS,
-        unsupported=unsupported,
+        summary="Proximal policy optimisation of the reward only.",
+        unused=FAIR_PPO_SETTINGS | FEN_SETTINGS,
         **SHARED,
     ),
     Method(
         name="fair-ppo",
-        summary="PPO with a penalty on the disparity between groups' returns.",
-        unsupported=only_agents,
+        summary="PPO with a penalty on the disparity between groups' returns, or on the increase of another measure.",
+        unsupported=without_penalty,
+        unused=FEN_SETTINGS,
+        **SHARED,
+    ),
+    Method(
+        name="fen-reward",
+        summary="PPO of FEN's fair-efficient reward, which is high if all agents earn much, and equally.",
+        unused=FAIR_PPO_SETTINGS,
+        unsupported=only_returns,
         **SHARED,
     ),
     Method(
         name="sb3-ppo",
         summary="Stable-Baselines3's PPO, which also learns from steps in which an agent had no turn.",
-        unused=FAIR_PPO_SETTINGS | {"skip_idle", "equivariance"},
-        unsupported=unsupported,
+        unused=FAIR_PPO_SETTINGS | FEN_SETTINGS | {"skip_idle", "equivariance"},
         **SHARED,
     ),
 )

@@ -25,8 +25,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from fair_envs.baselines.ppo.fair_modes import LearnerState
 from fair_envs.baselines.ppo.massaging import Massager, Massaging, Schedule, ShieldActions
 from fair_envs.baselines.ppo.ppo import PPO, Minibatch
-from fair_envs.baselines.ppo.tracking import MeasureOf, TrackMeasures, restore, snapshot
-from fair_envs.support.aliases import Flags, Floats32
+from fair_envs.baselines.ppo.tracking import TrackMeasures, restore, snapshot
+from fair_envs.metrics.measures import MeasureOf
+from fair_envs.support.aliases import Flags, Floats, Floats32
 from fair_envs.support.parameters import NonNegative, Positive, checked
 
 Scaling = Literal["running", "paper", "as_coded"]
@@ -291,6 +292,15 @@ class Regularised(PPO):
 
     # --------------------------------------------------------------------------------------------- updating
 
+    def _running_deviation(self, values: Floats) -> Floats:
+        """Add the values of a rollout, shape (n, k), and return the standard deviations over all rollouts so far."""
+        count, mean, squares = self.memory.get("moments", np.zeros((3, values.shape[1])))
+        joined = count + len(values)
+        step = values.mean(axis=0) - mean
+        squares = squares + ((values - values.mean(axis=0)) ** 2).sum(axis=0) + step**2 * count * len(values) / joined
+        self.memory["moments"] = np.stack([joined, mean + step * len(values) / joined, squares])
+        return np.asarray(np.sqrt(squares / joined) + TINY)
+
     def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
         advantages = self._regularised(batch, self._of_turns(batch, batch.advantages))
         if self._importance is None:
@@ -385,14 +395,8 @@ class AdvantageRegularised(Regularised):
     def _unit(self, terms: th.Tensor) -> th.Tensor:
         """Return the terms' standard deviations over all rollouts so far, shape (terms,)."""
         values = terms.double().cpu().numpy()
-        if self.one_scale:
-            values = values.sum(axis=1, keepdims=True)
-        count, mean, squares = self.memory.get("moments", np.zeros((3, values.shape[1])))
-        joined = count + len(values)
-        step = values.mean(axis=0) - mean
-        squares = squares + ((values - values.mean(axis=0)) ** 2).sum(axis=0) + step**2 * count * len(values) / joined
-        self.memory["moments"] = np.stack([joined, mean + step * len(values) / joined, squares])
-        return th.as_tensor(np.sqrt(squares / joined) + TINY, dtype=terms.dtype, device=terms.device)
+        found = self._running_deviation(values.sum(axis=1, keepdims=True) if self.one_scale else values)
+        return th.as_tensor(found, dtype=terms.dtype, device=terms.device)
 
     def _regularised(self, batch: Minibatch, advantages: th.Tensor) -> th.Tensor:
         if not any(self.weights):

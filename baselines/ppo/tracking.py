@@ -1,6 +1,6 @@
 """Tracks fairness measures step by step while a Stable-Baselines3 learner plays."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +9,10 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo.ppo import lanes_env_of
-from fair_envs.core.interactions import PREFIX, columns
+from fair_envs.core.interactions import PREFIX, Columns
 from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure, MeasureOf
 from fair_envs.support.aliases import Flags
-
-MeasureOf = Callable[[int], Measure]
-"""Creates a measure for a number of lanes."""
 
 
 class TrackMeasures(VecEnvWrapper):
@@ -57,11 +54,11 @@ class TrackMeasures(VecEnvWrapper):
     def step_wait(self) -> VecEnvStepReturn:
         """Play one step of every row and update the measures."""
         played = self.venv.step_wait()
-        _, _, done, self.infos = played
-        facts = self._facts(self.infos)
-        for measure in self.measures:
-            measure.update(facts)
+        _, reward, done, self.infos = played
+        facts, own = self._facts(self.infos), reward if self._source is None else self._source.agent_reward
         self.starts_next = done[:: self._rows_per_lane].astype(bool)
+        for measure in self.measures:
+            measure.update(facts, own, ended=self.starts_next)
         return played
 
     def repeat_for_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
@@ -78,10 +75,10 @@ class TrackMeasures(VecEnvWrapper):
             for measure in self.measures:
                 measure.restart(self.starts_next)
 
-    def _facts(self, infos: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    def _facts(self, infos: Sequence[Mapping[str, Any]]) -> Mapping[str, NDArray[Any]]:
         """Return the record of the last step as columns, with the lane as first axis."""
         if self._source is not None:
-            return columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
+            return Columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
         names = [name for name in infos[0] if name.startswith(PREFIX)]
         if not names:
             raise ValueError("env must return fair_envs.core.interactions.record in its infos, got none of its columns")
@@ -92,44 +89,16 @@ class TrackMeasures(VecEnvWrapper):
 
 
 def snapshot(measures: Sequence[Measure]) -> list[th.Tensor]:
-    """Return copies of all arrays and numbers in the state of measures, in a fixed order."""
-    return [th.from_numpy(np.array(value)) for _, _, value in _numbers(measures)]
+    """Return the state of measures as tensors, in a fixed order."""
+    return [th.from_numpy(array) for measure in measures for array in measure.snapshot()]
 
 
 def restore(measures: Sequence[Measure], state: Sequence[th.Tensor]) -> None:
-    """Restore a snapshot in measures of the same kinds and lanes.
-
-    Arrays are written in place where their shapes match, so an array that a measure holds under two names stays shared.
-    """
-    for (owner, name, current), saved in zip(_numbers(measures), state, strict=True):
-        if not isinstance(current, np.ndarray):
-            setattr(owner, name, type(current)(saved.item()))
-            continue
-        array = saved.numpy()
-        fits = current.flags.writeable and (current.shape, current.dtype) == (array.shape, array.dtype)
-        if owner is None or fits:
-            current[...] = array
-        else:
-            setattr(owner, name, array.copy())
-
-
-def _numbers(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
-    """Return the arrays and numbers in attributes, also nested ones, as owner, attribute and value.
-
-    The owner is None for an array in a tuple, list or dictionary, since it cannot be replaced there.
-    """
-    found: list[tuple[Any, str, Any]] = []
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            found.append((None, "", part))
-        elif isinstance(part, (tuple, list)):
-            found += _numbers(part)
-        elif isinstance(part, dict):
-            found += _numbers([part[key] for key in sorted(part)])
-        elif type(part).__module__.partition(".")[0] not in ("builtins", "numpy") and hasattr(part, "__dict__"):
-            for name, value in sorted(vars(part).items()):
-                if isinstance(value, (np.ndarray, np.generic, bool, int, float)):
-                    found.append((part, name, value))
-                elif not callable(value) or isinstance(value, Measure):
-                    found += _numbers([value])
-    return found
+    """Restore a snapshot in measures with the same arguments."""
+    left = [tensor.numpy() for tensor in state]
+    for measure in measures:
+        count = len(measure.snapshot())
+        measure.restore(left[:count])
+        left = left[count:]
+    if left:
+        raise ValueError(f"state must have one array for each of the measures', got {len(left)} more")

@@ -5,13 +5,19 @@ Add your own environment with ``STUDIES["MyEnv-v0"] = Study(...)``.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
-from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, Schedule
+from fair_envs.baselines.ppo.massaging import (
+    Massager,
+    MassagingSchedule,
+    RateMassager,
+    Schedule,
+    without_groups,
+)
 from fair_envs.baselines.tasks.attention import AttentionMassager
 from fair_envs.baselines.tasks.epidemic import EpidemicMassager
 from fair_envs.baselines.tasks.lending import LendingMassager, ScoreDistance
-from fair_envs.core import Rules
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.metrics.long_term import (
     IncidentDistance,
@@ -22,7 +28,8 @@ from fair_envs.metrics.long_term import (
     VaccinationGap,
     WindowDistance,
 )
-from fair_envs.registration import find
+from fair_envs.metrics.rates import RateMeasure
+from fair_envs.tasks import Task, task_of
 
 Signals = Literal["sound", "as_coded", "known"]
 """Signals of a learner: this package's measures, the published code's, or those with additional information."""
@@ -44,8 +51,8 @@ class Study:
         others: Other signals, each with the fields of the study that it replaces; ``"sound"`` is the study itself.
     """
 
-    short: Callable[[Rules, int], Measure]
-    long: Callable[[Rules, int], Measure]
+    short: Callable[[Any, int], Measure]
+    long: Callable[[Any, int], Measure]
     massager: Callable[[LanesVecEnv], Massager] | None = None
     thresholds: Schedule | None = None
     rollouts: int = 1
@@ -76,6 +83,7 @@ class Study:
 # The published thresholds; Hu, Lear and Zhang (2024) print no values, these are from their code.
 LENDING_SCHEDULE = MassagingSchedule(initial=0.5, factor=0.985, start_after=17)
 ATTENTION_SCHEDULE = MassagingSchedule(initial=0.08, start_after=15)
+LENDING_ROLLOUTS = 350
 EPIDEMIC_SCHEDULE = MassagingSchedule(initial=0.01, factor=1.2, start_after=50, highest=0.35)
 
 STUDIES: dict[str, Study] = {}
@@ -83,15 +91,35 @@ STUDIES: dict[str, Study] = {}
 
 
 def study_of(env_id: str) -> Study:
-    """Return an environment's study.
+    """Return an environment's study; without a specific one, the study of the environment's task.
+
+    Its measures are the task's. It has a massager if `without_groups` finds nothing missing and the short-term measure
+    can be predicted.
 
     Raises:
-        ValueError: The environment has no study.
+        ValueError: The id is unknown, or the environment has no record.
     """
-    find(env_id)
-    if env_id not in STUDIES:
-        raise ValueError(f"env_id must be one of {', '.join(sorted(STUDIES)) or 'none yet'}, got {env_id!r}")
-    return STUDIES[env_id]
+    task = task_of(env_id)
+    if task.env_id in STUDIES:
+        return STUDIES[task.env_id]
+    rules = task.rules()
+    massager = RateMassager if not without_massager(task, rules) else None
+    return Study(
+        short=partial(task.measure, "short"),
+        long=partial(task.measure, "long"),
+        massager=massager,
+        thresholds=LENDING_SCHEDULE,  # the only published one for such decisions
+        rollouts=LENDING_ROLLOUTS,
+    )
+
+
+def without_massager(task: Task, rules: Any) -> str:
+    """Return why a task has no general massager, or ""."""
+    if why := without_groups(rules):
+        return why
+    measure = task.measure("short", rules, 1)
+    predictable = isinstance(measure, RateMeasure) and measure.predictable
+    return "" if predictable else f"has a short-term measure that cannot be predicted, {measure.name}"
 
 
 # ---------------------------------------------------------------------------------------------------------- lending
@@ -131,7 +159,7 @@ STUDIES["FairLending-v0"] = Study(
     long=scores_in_window,
     massager=LendingMassager,
     thresholds=LENDING_SCHEDULE,
-    rollouts=350,
+    rollouts=LENDING_ROLLOUTS,
     settings={"parameters": {"horizon": 2000}},
     published={
         "all": {

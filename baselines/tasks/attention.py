@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fair_envs.baselines.ppo.massaging import DIGITS, PolicyOutput
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import decode
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import checked
 

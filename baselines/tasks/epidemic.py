@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fair_envs.baselines.ppo.massaging import DIGITS, PolicyOutput
 from fair_envs.envs.epidemic.policies import by_person, network_of
 from fair_envs.envs.epidemic.rules import SUSCEPTIBLE
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure
 from fair_envs.support.aliases import Flags, Floats, Ints
 
 NOBODY = -1  # stands for no person's community

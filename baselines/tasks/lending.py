@@ -6,11 +6,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.baselines.ppo.massaging import ROUNDING, PolicyOutput
+from fair_envs.baselines.ppo.massaging import DecisionMassager
 from fair_envs.envs.lending.params import checked_repayment
 from fair_envs.envs.lending.policies import ApplicantReader, check_codes, lending_of
 from fair_envs.envs.lending.rules import ACCEPT
-from fair_envs.metrics.long_term import Measure, column_names
+from fair_envs.metrics.measures import Measure, column_names
 from fair_envs.metrics.populations import wasserstein
 from fair_envs.support.aliases import Flags, Floats
 from fair_envs.support.parameters import checked
@@ -18,7 +18,7 @@ from fair_envs.support.parameters import checked
 # Massaging ------------------------------------------------------------------------------------------------------------
 
 
-class LendingMassager:
+class LendingMassager(DecisionMassager):
     """Reverses uncertain lending decisions if this reduces the gap between the groups' true positive rates.
 
     A decision with probability p is uncertain if threshold <= p <= 1 - threshold. The short-term measure is predicted
@@ -55,22 +55,17 @@ class LendingMassager:
         scores = len(self.rules.repayment)
         self.repayment = self.rules.repayment if repayment is None else checked_repayment(repayment, scores=scores)
 
-    def __call__(
-        self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
-    ) -> NDArray[Any]:
-        """Return the altered actions, a new array of shape (B,); ``short`` needs the `if_taken` of `OpportunityGap`."""
-        if policy.probabilities is None:
-            raise ValueError("policy must give probabilities of discrete actions, got none")
-        probability = policy.probabilities[np.arange(len(action)), action]
-        unsure = (threshold <= probability) & (probability <= 1 - threshold)
-        if not np.count_nonzero(unsure):
-            return np.array(action)
+    @property
+    def ties(self) -> bool:  # type: ignore[override]
+        """Whether ties also reverse a decision, as in the published code."""
+        return bool(self.label == "as_coded")
+
+    def gain(self, observation: NDArray[Any], action: NDArray[Any], short: Any) -> Floats:
+        """Return how much smaller the measure would be after the other decision; see `OpportunityGap.if_taken`."""
         group, score = self._applicant(observation)
         repays = self.repayment[score] if self._known is None else np.asarray(self._known(), np.float64)
-        other = 1 - action
-        gain = short.if_taken(group, action, repays) - short.if_taken(group, other, repays)
-        fairer = gain >= -ROUNDING if self.label == "as_coded" else gain > ROUNDING
-        return np.where(unsure & fairer, other, action)
+        value, other = (short.if_taken(group, decision, repays) for decision in (action, 1 - action))
+        return np.asarray(value - other)
 
 
 # Effects of loans on the groups ---------------------------------------------------------------------------------------

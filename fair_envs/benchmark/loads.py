@@ -233,6 +233,24 @@ def learners(env_id: str, *, lanes: int) -> tuple[Load, Load]:
     return _learning(fair), _learning(plain)
 
 
+def variants(env_id: str, one: str, other: str) -> tuple[Load, Load]:
+    """Return loads that train two variants of PPO on an environment's task, see `fair_envs.benchmark.peers.variant`."""
+    from fair_envs.benchmark.peers import variant
+
+    return _whole_rollouts(variant(env_id, one)), _whole_rollouts(variant(env_id, other))
+
+
+def _whole_rollouts(model: Any) -> Load:
+    """Return a load of rollouts and updates of a learner."""
+    steps = model.n_steps * model.n_envs
+
+    def run(times: int) -> None:
+        model.learn(times * steps, reset_num_timesteps=False)
+
+    run(2)
+    return Load(run, steps)
+
+
 def _learning(model: Any) -> Load:
     def run(times: int) -> None:
         model.learn(times * SAMPLES)

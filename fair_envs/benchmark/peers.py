@@ -168,3 +168,29 @@ def inside(folder: str) -> Iterator[None]:
         yield
     finally:
         os.chdir(before)
+
+
+def variant(env_id: str, name: str) -> Any:
+    """Return a learner on the environment of a task with 8 lanes.
+
+    Args:
+        env_id: Id of the environment.
+        name: A method of the PPO family, or ``"following"``: PPO that follows the task's measures.
+    """
+    from fair_envs.baselines import methods
+    from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, make_objective
+    from fair_envs.baselines.ppo.regularised import Regularised
+    from fair_envs.baselines.training import make_model, measure_of
+    from fair_envs.tasks import rules_for
+
+    method = "ppo" if name == "following" else name
+    settings = methods.named(method).configured({"env_id": env_id, "algorithm": method, "lanes": 8})
+    if isinstance(settings, ObjectiveTraining):
+        return make_objective(settings)
+    model = make_model(settings)
+    if name != "following":
+        return model
+    rules = rules_for(env_id, **settings.parameters)
+    both: dict[str, Any] = {which: measure_of(settings, which, rules) for which in ("short", "long")}
+    kwargs = {**settings.of_learner(), "policy_kwargs": {"net_arch": list(settings.net_arch)}}
+    return Regularised(model.policy_class, model.env, **both, **kwargs)

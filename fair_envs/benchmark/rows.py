@@ -32,6 +32,7 @@ from fair_envs.benchmark import loads
 from fair_envs.benchmark.loads import Load
 from fair_envs.core import Lanes
 from fair_envs.experiments.executors import THREAD_COUNTS
+from fair_envs.registration import TABLE
 from fair_envs.support.aliases import Ints, OnProgress
 from fair_envs.support.parameters import meant
 
@@ -442,6 +443,13 @@ def pcn_race(seconds: float, *, fronts: bool) -> Callable[[], Sample]:
 
 RATE, AGENT_RATE, DURATION = "steps/s", "agent steps/s", "µs"
 
+VARIANTS = {
+    "ppo": ("this package's PPO against Stable-Baselines3's", "ppo", "sb3-ppo", 0.9),
+    "following": ("PPO that follows a short-term and a long-term measure against PPO", "following", "ppo", 0.95),
+    "heads": ("PPO with a critic of all groups' streams against PPO", "elbert", "ppo", 1 / 1.15),
+}
+"""Variants of PPO that are compared on every environment: what, the two variants, and the target."""
+
 ROWS: tuple[Row, ...] = (
     Row("lanes", "rules and observations, 16 lanes", RATE, 250_000, partial(rate, load=partial(batch_load, 16))),
     Row("vector", f"gym.make_vec, {BATCH} lanes, info included", RATE, 150_000, partial(rate, load=vector_load)),
@@ -605,6 +613,18 @@ ROWS: tuple[Row, ...] = (
         )
         for name, env_id in PROCESSES.items()
         for lanes in (8, 1)
+    ),
+    *(
+        Row(
+            f"{env_id.removesuffix('-v0')} {name}",
+            f"{what}, {env_id}, 8 environments",
+            "times",
+            target,
+            partial(against, loads=partial(loads.variants, env_id, one, other)),
+            slow=True,
+        )
+        for env_id in TABLE
+        for name, (what, one, other, target) in VARIANTS.items()
     ),
     Row(
         "pursuit rules",

@@ -1,6 +1,7 @@
-"""The command ``evaluate``."""
+"""The commands ``evaluate`` and ``compare``."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,14 +15,38 @@ from fair_envs.cli.shared import (
     ShowProgress,
     assigned,
     environment_parameters,
-    imported_id,
     new_path,
+    permit_module_of,
     refuse,
     show_report,
+    terminal,
 )
 from fair_envs.support.parameters import meant
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
+
+ONE_TRAINING = "The episodes are of one training; other training seeds may lie outside the intervals."
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is evaluated side by side: policies in one environment.
+
+    Attributes:
+        env_id: The environment.
+        parameters: Its parameters.
+        task: Id of the environment whose task is used.
+        policies: The policies.
+        episodes: Number of test episodes.
+        seed: Seed of the first one.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any]
+    task: str
+    policies: Sequence[str]
+    episodes: int
+    seed: int
 
 
 @app.command()
@@ -29,25 +54,33 @@ def evaluate(
     what: Annotated[str, typer.Argument(metavar="RUN|ID", help="The folder of a run, or the id of an environment.")],
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Environments only: the policy that plays, see above; may be repeated."),
+        typer.Option(metavar="NAME", help="A policy that plays, see above; may be repeated. For a run: beside it."),
+    ] = None,
+    beside: Annotated[
+        bool, typer.Option("--beside", help="Add columns for the random policy and the task's scripted policies.")
+    ] = False,
+    task: Annotated[
+        str | None, typer.Option(metavar="ID", help="Use the task of another environment; default: its own.")
     ] = None,
     attribute: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Environments only: the attributes; default: the sensitive ones."),
+        typer.Option(metavar="NAME", help="Environments only: also the notions per episode for these attributes."),
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Environments only: the form of parities; an unknown name lists all. [difference]"
+            metavar="NAME",
+            help="Environments only: also the notions per episode, with parities in this form; an unknown name lists "
+            "all. [difference]",
         ),
     ] = None,
     flip: Annotated[
         str | None,
         typer.Option(
             metavar="protected|each",
-            help="Environments only: which agents lose the attribute in the counterfactual world. protected: all "
-            "agents that have it, at once. each: one agent at a time, as in the definition, in its own world. "
-            "[protected]",
+            help="Environments only: also the notions per episode; this says which agents lose the attribute in the "
+            "counterfactual world. protected: all agents that have it, at once. each: one agent at a time, as in the "
+            "definition, in its own world. [protected]",
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
@@ -55,48 +88,221 @@ def evaluate(
     param: Param = None,
     out: Annotated[Path | None, typer.Option(help="A new folder; default: RUN/evaluation-N or runs/ID-N.")] = None,
     engine: EngineOption = None,
-    jobs: Annotated[int | None, typer.Option(help="Environments only: number of parallel batches. [1]", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option(help="Number of parallel evaluations. [1]", min=1)] = None,
     progress: ShowProgress = True,
 ) -> None:
-    """Play test episodes and measure fairness, with 95 % intervals.
+    """Play test episodes and measure performance and fairness, with 95 % intervals and noise floors.
 
-    RUN evaluates a trained policy by the measures of its method: for example, ppo of agents by every notion on their
-    returns, f-ppo by its short-term and long-term measures, and pcn by its coverage set.
+    RUN evaluates a trained policy in the environment of its training. ID evaluates policies in an environment. Both
+    print the same table: performance, each group's pooled rate, gaps, short-term and long-term measures, other notions,
+    welfare, and counterfactual twins where an attribute can be changed. See docs/evaluation.md.
 
-    ID evaluates an environment, for each attribute. If agents are affected, it reports demographic parity, conditional
-    statistical parity and, if the attribute can be removed, counterfactual fairness. If one decision-maker decides
-    about people, it reports the group notions of the decisions.
+    The report of a run's method follows: for example, f-ppo with and without its shield, and pcn's coverage set.
 
-    A policy is random, a run, module:function (observations (B, agents, ...) and uniform numbers (B, agents) to
-    actions), or a scripted policy of the environment; an unknown name lists them.
+    A policy is random, a run, the zip of a Stable-Baselines3 model (loading it runs the code in it: only name files
+    that you trust), module:function (observations (B, agents, ...) and uniform numbers (B, agents) to actions), or a
+    scripted policy of the environment; an unknown name lists them.
+    """
+    run, shown = Path(what), [*(policy or ())]
+    notions: dict[str, Any] = {"attribute": attribute, "form": form, "flip": flip}
+    options: dict[str, Any] = {"engine": engine or PROCESSES, "jobs": jobs or 1, "progress": progress}
+    numbers: dict[str, Any] = {"episodes": episodes, "seed": seed}
+    check_engine_and(task, engine or PROCESSES, jobs or 1)
+    if (run / "config.json").is_file():
+        refuse(notions, of="a run")
+        of_run(run, shown, param, task=task, beside=beside, out=out, numbers=numbers, options=options)
+        return
+    env_id = known_environment(what)
+    folder = new_path(out, stem=env_id)
+    side = in_environment(env_id, shown, param, task=task, beside=beside, **numbers)
+    check_policies(side)
+    if any(notions.values()):
+        check_notions(side, **notions)
+    found = evaluated(side, **options)
+    show_evaluations(found)
+    report = of_notions(side, **notions, **options) if any(notions.values()) else None
+    save_all(found, report, folder)
+
+
+def known_environment(what: str) -> str:
+    """Return the id of an environment, also of one that only Gymnasium knows; import its module if it is named.
+
+    Raises:
+        ValueError: It is neither an id nor a run.
     """
     from fair_envs.registration import TABLE
+    from fair_envs.tasks import environment_id
 
     if ":" in what and not Path(what).exists():
-        what = imported_id(what)
-    reported: dict[str, Any] = {"policy": policy, "attribute": attribute, "form": form, "flip": flip}
-    if what in TABLE:
-        options: dict[str, Any] = {"episodes": episodes, "seed": seed, "out": out, "progress": progress}
-        evaluate_system(what, param, **reported, engine=engine or PROCESSES, jobs=jobs or 1, **options)
-        return
-    run = Path(what)
-    if not (run / "config.json").is_file():
-        raise ValueError(
-            f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, "
-            f"got {what!r}{meant(what, TABLE)}"
-        )
-    refuse({**reported, "engine": engine, "jobs": jobs}, of="a run")
-    folder = new_path(out, stem="evaluation", folder=run)
-    report = evaluate_run(run, param, episodes=episodes, seed=seed, progress=progress)
-    show_report(
-        report,
-        folder,
-        "The episodes are of one training; other training seeds may lie outside the intervals.",
+        name = environment_id(what)
+        permit_module_of(what)
+        return name
+    import gymnasium as gym
+
+    if what in TABLE or what in gym.registry:
+        return what
+    raise ValueError(
+        f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, "
+        f"got {what!r}{meant(what, TABLE)}"
     )
 
 
+def check_engine_and(task: str | None, engine: str, jobs: int) -> None:
+    """Raise an error for an engine that is not installed, or for an unknown task."""
+    from fair_envs.experiments.executors import check_engine
+    from fair_envs.tasks import environment_id
+
+    check_engine(engine, jobs)
+    if task is not None:
+        environment_id(task)
+
+
+def in_environment(
+    env_id: str,
+    policies: Sequence[str],
+    param: Sequence[str] | None,
+    *,
+    task: str | None,
+    beside: bool,
+    episodes: int,
+    seed: int,
+) -> Side:
+    """Return the policies to evaluate in an environment; without any, the random one."""
+    from fair_envs.evaluation.systems import check_once
+    from fair_envs.experiments.evaluations import parameters_for
+    from fair_envs.tasks import task_of
+
+    check_once("policy", policies)
+    chosen = task_of(task or env_id)
+    names = [*(policies or ["random"]), *(["random", *chosen.scripted] if beside else ())]
+    base = parameters_for(env_id, chosen, names, {})
+    parameters = environment_parameters(env_id, param, base=base)
+    return Side(env_id, parameters, task or env_id, list(dict.fromkeys(names)), episodes, seed)
+
+
+def check_policies(side: Side) -> None:
+    """Raise ValueError for a policy that is unknown or does not act in the environment, and for an impossible task."""
+    from fair_envs.assessment.evaluation import check
+    from fair_envs.assessment.played import exactly
+    from fair_envs.experiments.players import policy_tried
+    from fair_envs.registration import TABLE
+    from fair_envs.tasks import task_of
+
+    env = exactly(side.env_id, side.parameters)
+    check(env, task=task_of(side.task))
+    if side.env_id in TABLE:
+        for name in side.policies:
+            one_step(env, policy_tried(name, env))
+
+
+def one_step(rules: Any, policy: Any) -> None:
+    """Play one step, in which a model rejects observations of another shape."""
+    import numpy as np
+
+    from fair_envs.evaluation import LanesWorld, begun, rollout
+
+    next(rollout(LanesWorld(begun(rules, np.zeros(1, np.uint64)), append_group=policy.append_group), policy))
+
+
+def of_run(
+    run: Path,
+    policies: Sequence[str],
+    param: Sequence[str] | None,
+    *,
+    task: str | None,
+    beside: bool,
+    out: Path | None,
+    numbers: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> None:
+    """Evaluate a run and other policies beside it, and show the report of its method."""
+    from fair_envs.baselines.methods import method_of
+    from fair_envs.registration import TABLE
+
+    folder, method = new_path(out, stem="evaluation", folder=run), method_of(run)
+    of_method = method.policy is None or method.evaluated is not None
+    found: list[Any] = []
+    if method.policy is None:
+        refuse({"policy": list(policies), "beside": beside, "task": task}, of=f"a run of {method.name}")
+    else:
+        names = [str(run), *policies]
+        settings = method.load(run)[1]
+        of_method = of_method and settings.env_id in TABLE  # reports of methods need the rules of an environment
+        side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
+        check_policies(side)
+        found = evaluated(side, **options)
+        about = {**found[0].about, "run": str(run), "training": settings.as_dict()}
+        found[0] = replace(found[0], about=about)
+        show_evaluations(found)
+    report = None
+    if of_method:
+        report = evaluate_run(run, param, progress=options["progress"], **numbers)
+    save_all(found, report, folder, ONE_TRAINING)
+
+
+def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> None:
+    """Save evaluations and a report, if there are any, into a new folder; print the report."""
+    from fair_envs.assessment.result import save
+
+    if report is not None:
+        typer.echo("")
+        show_report(report, folder, *notes)
+    else:
+        for note in notes:
+            typer.echo(note)
+        typer.echo(f"saved {folder}")
+    if found:
+        save(found, folder)
+
+
+def show_evaluations(found: Sequence[Any]) -> None:
+    """Print the table of evaluations and how to read it."""
+    from fair_envs.assessment.result import reading, table_of
+
+    terminal().print(table_of(found))
+    several = len(found) > 1
+    for one in found:
+        for line in [*one.summary(), *one.notes]:
+            typer.echo(f"{one.policy}: {line}" if several else line)
+    for line in reading(found[0]):
+        typer.echo(line)
+
+
+def evaluated(side: Side, *, engine: str, jobs: int, progress: bool) -> list[Any]:
+    """Return the evaluation of each policy.
+
+    Raises:
+        RuntimeError: Episodes failed; the message contains each different error once.
+    """
+    from fair_envs.experiments.evaluations import evaluation_cell, read_evaluation
+
+    shared: dict[str, Any] = {"task": side.task, "episodes": side.episodes, "seed": side.seed}
+    cells = [evaluation_cell(side.env_id, name, side.parameters, **shared) for name in side.policies]
+    found = run_all(cells, engine=engine, jobs=jobs, progress=progress, read=read_evaluation)
+    return [found[cell.key] for cell in cells]
+
+
+def run_all(cells: Sequence[Any], *, engine: str, jobs: int, progress: bool, read: Any) -> dict[str, Any]:
+    """Return what ``read`` returns for the folder of each cell, by its key.
+
+    Raises:
+        RuntimeError: Episodes failed; the message contains each different error once.
+    """
+    from tempfile import TemporaryDirectory
+
+    from fair_envs.experiments.executors import FailedCellsError, opened, run_cells
+
+    with progress_bar("playing", total=len(cells), shown=progress) as played, TemporaryDirectory() as kept:
+        try:
+            with opened(engine, jobs=jobs, here=True) as workers:
+                run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
+        except FailedCellsError as failed:
+            raise RuntimeError("; ".join(dict.fromkeys(failed.errors.values()))) from failed
+        return {cell.key: read(Path(kept) / cell.key) for cell in cells}
+
+
 def evaluate_run(run: Path, param: Sequence[str] | None, *, episodes: int, seed: int, progress: bool) -> Any:
-    """Return the evaluation report of a run's policy."""
+    """Return the report of a run's method."""
     from fair_envs.baselines.methods import Test, method_of
 
     method = method_of(run)
@@ -107,84 +313,110 @@ def evaluate_run(run: Path, param: Sequence[str] | None, *, episodes: int, seed:
     return method.evaluate(model, settings, test)
 
 
-def evaluate_system(
-    env_id: str,
-    param: Sequence[str] | None,
+# Notions per episode --------------------------------------------------------------------------------------------------
+
+
+def of_notions(
+    side: Side,
     *,
-    policy: Sequence[str] | None,
     attribute: Sequence[str] | None,
     form: Any,
     flip: Any,
-    episodes: int,
-    seed: int,
-    out: Path | None,
     engine: str,
     jobs: int,
     progress: bool,
-) -> None:
-    """Play the same episodes of an environment with each policy, and measure fairness."""
+) -> Any:
+    """Return the report of every notion per episode, for each attribute and policy."""
     from fair_envs.evaluation import systems
-    from fair_envs.experiments.executors import check_engine
-    from fair_envs.registration import make_rules
+    from fair_envs.experiments.systems import read_system, system_cells
 
-    check_engine(engine, jobs)
-    folder = new_path(out, stem=env_id)
-    parameters = environment_parameters(env_id, param)
-    rules, policies = make_rules(env_id, **parameters), policy or ["random"]
-    check_system(rules, policies, attributes=attribute, form=form, flip=flip)
     form, flip = form or "difference", flip or "protected"
-    given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
-    found = play_systems(env_id, parameters, policies, **given, engine=engine, jobs=jobs, progress=progress)
-    about = {"environment": env_id, "parameters": parameters, "seed": seed}
-    show_report(systems.report(found, attributes=attribute, form=form, flip=flip, about=about), folder)
+    given: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "flip": flip}
+    each = {name: system_cells(side.env_id, side.parameters, name, **given) for name in side.policies}
+    cells = [cell for own in each.values() for cell in own]
+    parts = run_all(cells, engine=engine, jobs=jobs, progress=progress, read=read_system)
+    found = {name: systems.Episodes.joined([parts[cell.key] for cell in own]) for name, own in each.items()}
+    about = {"environment": side.env_id, "parameters": side.parameters, "seed": side.seed}
+    return systems.report(found, attributes=attribute, form=form, flip=flip, about=about)
 
 
-def check_system(
-    rules: Any, policies: Sequence[str], *, attributes: Sequence[str] | None, form: str | None, flip: str | None
-) -> None:
+def check_notions(side: Side, *, attribute: Sequence[str] | None, form: str | None, flip: str | None) -> None:
     """Raise ValueError for options that cannot be measured, before any episode is played."""
     from fair_envs.evaluation import systems
-    from fair_envs.experiments.players import policy_tried
+    from fair_envs.registration import make_rules
 
+    rules = make_rules(side.env_id, **side.parameters)
     if not rules.multi_agent:
         refuse({"form": form, "flip": flip}, of="a decision-maker")
     elif not systems.can_flip(rules):
         refuse({"flip": flip}, of=f"{rules.name}, whose agents have no attribute that can be removed")
-    systems.check_measure(rules.spec, attributes=attributes, form=form or "difference", flip=flip or "protected")
-    systems.check_once("policy", policies)
-    for name in policies:
-        policy_tried(name, rules)
+    systems.check_measure(rules.spec, attributes=attribute, form=form or "difference", flip=flip or "protected")
 
 
-def play_systems(
-    env_id: str,
-    parameters: Mapping[str, Any],
-    policies: Sequence[str],
-    *,
-    episodes: int,
-    seed: int,
-    flip: Any,
-    engine: str,
-    jobs: int,
-    progress: bool,
-) -> dict[str, Any]:
-    """Return the episodes of each policy.
+# Comparing ------------------------------------------------------------------------------------------------------------
 
-    Raises:
-        RuntimeError: Episodes failed; the message contains each different error once.
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs in one environment.")],
+    task: Annotated[
+        str | None, typer.Option(metavar="ID", help="Use the task of another environment; default: that of the runs.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A policy beside the runs; may be repeated. Default: random and the scripted ones."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A new folder for tables and plots; default: runs/compare-N.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
+    seed: Annotated[int, typer.Option(help="Seed of the first test episode.", min=0)] = TEST_SEEDS,
+    param: Param = None,
+    progress: ShowProgress = True,
+) -> None:
+    """Compare runs of any methods with each other, and with random and scripted policies.
+
+    Runs of one method with different seeds are one column, with intervals over the seeds. Evaluations are stored in the
+    folders of the runs, so an interrupted comparison resumes when it is started again.
+
+    The table, a plot of performance against the gap, and a plot of the groups' rates are saved. Below the table it says
+    who gains and who loses compared with reward-only PPO, and which methods beat the best scripted policy.
     """
-    from tempfile import TemporaryDirectory
+    from fair_envs.experiments.comparing import compare as compared
+    from fair_envs.tasks import environment_id
 
-    from fair_envs.experiments.executors import FailedCellsError, opened, run_cells
-    from fair_envs.experiments.systems import joined, system_cells
+    for run in runs:
+        if not (run / "config.json").is_file():
+            raise ValueError(f"RUN must be the folder of a run, with a config.json, got {str(run)!r}")
+    if task is not None:
+        environment_id(task)
+    folder = new_path(out, stem="compare")
+    texts = assigned(param or (), what="param")
+    found = compared(
+        runs,
+        task=task,
+        policies=policy,
+        out=folder,
+        episodes=episodes,
+        seed=seed,
+        parameters=parsed(runs[0], param, names=texts),
+        progress=progress,
+    )
+    terminal().print(found.table())
+    for line in found.footnotes():
+        typer.echo(line)
+    typer.echo(f"saved {folder}")
 
-    given: dict[str, Any] = {"episodes": episodes, "seed": seed, "flip": flip}
-    each = {name: system_cells(env_id, parameters, name, **given) for name in policies}
-    cells = [cell for own in each.values() for cell in own]
-    with progress_bar("playing", total=len(cells), shown=progress) as played, TemporaryDirectory() as kept:
-        try:
-            with opened(engine, jobs=jobs, here=True) as workers:
-                run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
-        except FailedCellsError as failed:
-            raise RuntimeError("; ".join(dict.fromkeys(failed.errors.values()))) from failed
-        return {name: joined(own, Path(kept)) for name, own in each.items()}
+
+def parsed(run: Path, param: Sequence[str] | None, *, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the given parameters of a run's environment, converted to the types of their fields."""
+    if not names:
+        return {}
+    from fair_envs.assessment.policies import parameters_of_run
+    from fair_envs.support.files import read_json
+
+    env_id = str(read_json(run / "config.json", dict).get("env_id"))
+    every = environment_parameters(env_id, param, base=parameters_of_run(run, env_id))
+    return {name: every[name] for name in names}

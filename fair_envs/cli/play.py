@@ -55,7 +55,7 @@ def world_and_policy(env_id: str, param: Sequence[str] | None, *, policy: str) -
     if not is_run(policy):
         rules = make_rules(env_id, **environment_parameters(env_id, param))
         return rules, policy_tried(policy, rules)
-    from fair_envs.experiments.players import loaded
+    from fair_envs.baselines.players import loaded
 
     trained = loaded(Path(policy))
     if trained.settings.env_id != env_id:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fair_envs.cli.app import INTERRUPTED
 from fair_envs.support.imports import paths_in, permissions, permit
-from fair_envs.support.parameters import value_of
+from fair_envs.support.parameters import meant, value_of
 from fair_envs.support.stopping import StoppedError, stoppable
 
 RUNS = Path("runs")
@@ -74,14 +74,47 @@ def environment_parameters(
         TypeError: A parameter is unknown.
     """
     from fair_envs.cli.pages import rules_class
+    from fair_envs.registration import TABLE
 
     texts = assigned(pairs or (), what="param")
     values: dict[str, Any] = {**(base or {}), **texts}
+    if env_id not in TABLE:
+        return own_parameters(env_id, values)
     rules = rules_class(env_id, variant=values.get("variant"))
     fields = get_type_hints(rules.Params, include_extras=True)
     values |= {name: value_of(text, fields.get(name, str)) for name, text in texts.items()}
     rules(**{name: value for name, value in values.items() if name != "variant"})  # raises an error if invalid
     return values
+
+
+def own_parameters(env_id: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an environment that is registered only with Gymnasium.
+
+    A text is converted to the type of the parameter's default, or if it has none, read as a number or a boolean.
+
+    Raises:
+        TypeError: A parameter is unknown.
+        ValueError: The environment does not accept a value.
+    """
+    from fair_envs.tasks import parameters_of, rules_for
+
+    known = parameters_of(env_id)
+    for name in values:
+        if known is not None and name not in known:
+            wanted = f"one of {', '.join(known)}" if known else "left out"
+            raise TypeError(f"param must be {wanted} for {env_id}, got {name!r}{meant(name, known)}")
+    found = {name: own_value(value, (known or {}).get(name)) for name, value in values.items()}
+    rules_for(env_id, **found)  # raises an error if invalid
+    return found
+
+
+def own_value(value: Any, default: Any) -> Any:
+    """Return a text as a value of the default's type, or as a number or a boolean; other values are unchanged."""
+    if not isinstance(value, str) or isinstance(default, str):
+        return value
+    if isinstance(default, (bool, int, float)):
+        return value_of(value, type(default))
+    return next((found for kind in (bool, int, float) if (found := value_of(value, kind)) != value), value)
 
 
 def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = RUNS) -> Path:
@@ -118,19 +151,30 @@ def trusting_program(settings: Mapping[str, Any], *, but: Sequence[str] = ()) ->
     return " ".join(["fair-envs", *trust, *(f"--import {module}" for module in permissions().modules)])
 
 
-def imported_id(env_id: str) -> str:
+def imported_id(env_id: str, *, own: bool = False) -> str:
     """Return an environment's id without its module, which this process and its workers import.
+
+    Args:
+        env_id: The id, which may begin with a module: ``"module:ID"``.
+        own: Whether environments that are registered only with Gymnasium are accepted too.
 
     Raises:
         ValueError: The id is unknown.
         ImportError: The module does not exist.
     """
     from fair_envs.registration import known_id
+    from fair_envs.tasks import environment_id
 
-    name, module = known_id(env_id), env_id.rpartition(":")[0]
+    name = environment_id(env_id) if own else known_id(env_id)
+    permit_module_of(env_id)
+    return name
+
+
+def permit_module_of(env_id: str) -> None:
+    """Let worker processes import the module in ``module:ID`` too."""
+    module = env_id.rpartition(":")[0]
     if module and module not in permissions().modules:
         permit(permissions()._replace(modules=(*permissions().modules, module)))
-    return name
 
 
 def show_report(report: Any, folder: Path, *notes: str) -> None:

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import imported_id, terminal
@@ -42,18 +43,26 @@ def show(
 
 
 def show_methods() -> None:
-    """Print every method, the environments that it supports, and why it does not support the others."""
+    """Print which method trains on which environment, why others do not, and what each method does."""
     from rich.table import Table
 
     from fair_envs.baselines import methods
+    from fair_envs.registration import TABLE
 
-    shown = Table("method", "summary", "trains on", box=None, pad_edge=False)
-    reasons: dict[str, dict[str, None]] = {}
-    for method, found in methods.supported():
-        known = [env_id.removesuffix("-v0") for env_id, why in found.items() if not why]
-        shown.add_row(method.name, method.summary, ", ".join(known) or "none of this package's environments")
-        for why in filter(None, found.values()):
-            reasons.setdefault(why, {})[method.name] = None
+    found = list(methods.supported())
+    numbers: dict[str, int] = {}
+    shown = Table("method", *map(short_id, TABLE), box=None, pad_edge=False)
+    for method, reasons in found:
+        cells = [f"[{numbers.setdefault(why, len(numbers) + 1)}]" if why else "yes" for why in reasons.values()]
+        shown.add_row(method.name, *map(Text, cells))
     terminal().print(shown)
-    for why, names in reasons.items():
-        typer.echo(f"{', '.join(names)}: {why}.")
+    for why, number in numbers.items():
+        typer.echo(f"[{number}] {why}")
+    typer.echo("")
+    for method, _ in found:
+        typer.echo(f"{method.name}: {method.summary}")
+
+
+def short_id(env_id: str) -> str:
+    """Return an id without what all ids of this package have in common."""
+    return env_id.removeprefix("Fair").removesuffix("-v0")

@@ -27,9 +27,6 @@ from fair_envs.support.parameters import checked, value_of
 FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
 """Alternative option names, known from other libraries, by setting; the setting's own name works too."""
 
-REPLACED = {"net_arch": ("trunk", "pi", "vf", "actor", "critic")}
-"""Settings of other methods that replace a setting, by its name."""
-
 
 class Methods(TyperGroup):
     """The methods as commands, with one option per setting; they are loaded when needed."""
@@ -48,7 +45,7 @@ class Methods(TyperGroup):
         """
         from fair_envs.baselines import methods
 
-        return typer.main.get_command(method_app(methods.named(cmd_name)[::-1]))
+        return typer.main.get_command(method_app(methods.named(cmd_name)))
 
 
 training = typer.Typer(cls=Methods, rich_markup_mode=None, no_args_is_help=False)
@@ -72,9 +69,8 @@ def train(ctx: typer.Context, out: Folder = None, resume: Resume = False, progre
     start_training(None, None, None, out=out, resume=True, progress=progress, preset=None, texts={})
 
 
-def method_app(named: Sequence[Any]) -> typer.Typer:
-    """Return the command for the methods with one name, with an option for each of their settings."""
-    about = OTHERWISE.join(method.summary for method in named)
+def method_app(method: Any) -> typer.Typer:
+    """Return the command of a method, with an option for each of its settings."""
 
     def command(
         env_id: Annotated[str | None, typer.Argument(metavar="ID", help=ID_HELP)] = None,
@@ -84,42 +80,37 @@ def method_app(named: Sequence[Any]) -> typer.Typer:
         progress: ShowProgress = True,
         **given: Any,
     ) -> None:
-        preset, name = given.pop("preset", None), named[0].name
-        start_training(name, env_id, param, out=out, resume=resume, progress=progress, preset=preset, texts=given)
+        preset = given.pop("preset", None)
+        start_training(
+            method.name, env_id, param, out=out, resume=resume, progress=progress, preset=preset, texts=given
+        )
 
     shared = [one for one in inspect.signature(command).parameters.values() if one.name != "given"]
     own = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in setting_options(named).items()
+        for name, annotation in setting_options(method).items()
     ]
     keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in shared]
-    command.__doc__, command.__annotations__ = about, {}
+    command.__doc__, command.__annotations__ = method.summary, {}
     command.__signature__ = inspect.Signature([*keywords, *own])  # type: ignore[attr-defined]
     single = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
-    single.command(named[0].name)(command)
+    single.command(method.name)(command)
     return single
 
 
-def setting_options(named: Sequence[Any]) -> dict[str, Any]:
-    """Return the annotations of the options for the methods' settings and presets."""
-    meant: dict[str, list[Any]] = {}
-    for method in named:
-        for one in method.fields():
-            if one.name not in UNASKED:
-                meant.setdefault(one.name, []).append((method, one))
-    options: dict[str, Any] = {}
-    for name, several in meant.items():
-        kind = get_type_hints(several[0][0].settings, include_extras=True)[name]
-        defaults = dict.fromkeys(default_text(one.default) for _, one in several)
-        meanings = dict.fromkeys(one.metadata["help"] for _, one in several)
-        options[name] = option(name, kind, OTHERWISE.join(meanings), " or ".join(filter(None, defaults)))
-    for method in named:
-        if method.presets:
-            first, *_ = method.presets
-            reported = "; ".join(f"{name}: {meaning}" for name, meaning in method.presets.items())
-            help_ = f"Default settings; other options override them. {reported}. [{first}]"
-            metavar = "|".join(method.presets)
-            options["preset"] = Annotated[str | None, typer.Option(metavar=metavar, help=help_)]
+def setting_options(method: Any) -> dict[str, Any]:
+    """Return the annotations of the options for a method's settings and presets."""
+    kinds = get_type_hints(method.settings, include_extras=True)
+    options: dict[str, Any] = {
+        one.name: option(one.name, kinds[one.name], one.metadata["help"], default_text(one.default))
+        for one in method.fields()
+        if one.name not in UNASKED
+    }
+    if method.presets:
+        first, *_ = method.presets
+        reported = "; ".join(f"{name}: {meaning}" for name, meaning in method.presets.items())
+        help_ = f"Default settings; other options override them. {reported}. [{first}]"
+        options["preset"] = Annotated[str | None, typer.Option(metavar="|".join(method.presets), help=help_)]
     return options
 
 
@@ -131,7 +122,6 @@ def default_text(default: Any) -> str:
 
 
 UNASKED = ("worlds",)  # settings without a command-line option
-OTHERWISE = " Or, on other environments: "  # joins what differs between methods with the same name
 
 
 def option_names(name: str) -> list[str]:
@@ -171,7 +161,7 @@ def start_training(
     from fair_envs.baselines import methods
     from fair_envs.baselines.runs import Run
 
-    stated = {"algorithm": name, "env_id": env_id and imported_id(env_id)}
+    stated = {"algorithm": name, "env_id": env_id and imported_id(env_id, own=True)}
     given: dict[str, Any] = {field: value for field, value in stated.items() if value is not None}
     texts = {field: text for field, text in texts.items() if text is not None}
     if resume:
@@ -222,10 +212,8 @@ def read_settings(method: Any, env_id: str, texts: Mapping[str, Any]) -> dict[st
     kinds, known = get_type_hints(method.settings, include_extras=True), {one.name: one for one in method.fields()}
     for name, text in texts.items():
         if name not in known:
-            others = ", ".join(option_names(other)[0] for other in REPLACED.get(name, ()) if other in known)
-            instead = f"; use {others}" if others else ""
             left_out = f"{option_names(name)[0]} must be left out for {method.name} on {env_id}"
-            raise ValueError(f"{left_out}, got {default_text(text)}{instead}")
+            raise ValueError(f"{left_out}, got {default_text(text)}")
     return {name: read_setting(known[name], kinds[name], text) for name, text in texts.items()}
 
 

@@ -6,7 +6,7 @@ a Python scalar, because each of these breaks a library that reads ``info``.
 """
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Literal
@@ -180,6 +180,35 @@ def columns(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> dict
         for name in PERSONAL:
             info[name] = info[name][:, 0]
     return info
+
+
+class Columns(Mapping[str, NDArray[Any]]):
+    """The columns of `columns`, each made when it is read: most readers need few of them.
+
+    Args:
+        spec: The environment's static description.
+        facts: New records, shape (lanes,).
+        action_probs: The reported action probabilities, shape (lanes, M, A), or None: all 0.
+    """
+
+    def __init__(self, spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> None:
+        self._spec, self._facts, self._action_probs = spec, facts, action_probs
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a column."""
+        if name == PREFIX + "action_probs":
+            column: NDArray[Any] = _probs(self._spec, self._facts, self._action_probs)
+        else:
+            column = self._facts[_NAMES[name]]
+        return column[:, 0] if self._spec.one_person and name in PERSONAL else column
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter((*_NAMES, PREFIX + "action_probs"))
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        return len(_NAMES) + 1
 
 
 def _probs(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> Floats32:

@@ -1,10 +1,10 @@
 """Policies, and the loop that plays episodes with them."""
 
+from fair_envs.evaluation.models import FromSB3, policy_of_model
 from fair_envs.evaluation.policy import (
     DecisionMaker,
     FromFunction,
     FromProbabilities,
-    FromSB3,
     MostLikely,
     Policy,
     RandomPolicy,
@@ -45,6 +45,7 @@ __all__ = [
     "begun",
     "choose",
     "lanes_of",
+    "policy_of_model",
     "rollout",
     "rules_of",
     "scenes",

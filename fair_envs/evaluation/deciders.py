@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Rules
 from fair_envs.evaluation.policy import DecisionMaker
+from fair_envs.evaluation.world import Transition, World
 from fair_envs.evaluation.worlds import rules_of
-from fair_envs.support.aliases import Flags, Floats
+from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import checked
 
 
@@ -76,6 +77,34 @@ class Correct(Decider):
         """Return where the favourable decision is correct."""
         found: Flags = self.oracle()["feedback"][:, 0] == self.spec.favourable_action
         return found
+
+
+class RandomRate(Correct):
+    """Makes the favourable decision at random, as often as it is correct, independently of the person.
+
+    The probability is the share of the episode's earlier decisions in which it was correct; 1/2 for the first one.
+    """
+
+    def start(self, world: World) -> None:
+        """Count from 0."""
+        super().start(world)
+        self._people: Ints = np.zeros(world.count, np.int64)
+        self._deserving: Ints = np.zeros(world.count, np.int64)
+
+    def begin(self, mask: Flags, episodes: Ints) -> None:
+        """Count from 0 in new episodes."""
+        self._people[mask] = self._deserving[mask] = 0
+
+    def decide(self, observation: NDArray[Any]) -> Floats:
+        """Return probabilities that do not depend on the person, shape (B, 2)."""
+        self._next = self.chosen(observation)
+        share = np.where(self._people > 0, self._deserving / np.maximum(self._people, 1), 0.5)
+        return np.stack((1 - share, share) if self.spec.favourable_action == 1 else (share, 1 - share), axis=-1)
+
+    def observe_step(self, step: Transition) -> None:
+        """Count the people who were decided on."""
+        self._people += step.active
+        self._deserving += step.active & self._next
 
 
 class Threshold(Decider):

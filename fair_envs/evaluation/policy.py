@@ -66,9 +66,11 @@ class Stochastic(Policy):
         """Return actions sampled from the probabilities."""
         return self.sample(self.probabilities(observation), uniforms)
 
-    @staticmethod
-    def sample(probabilities: ArrayLike, uniforms: Floats) -> Ints:
-        """Return the actions that the uniform numbers select from the probabilities."""
+    def sample(self, probabilities: ArrayLike, uniforms: Floats) -> NDArray[Any]:
+        """Return the actions that the uniform numbers select from the probabilities.
+
+        Override this if actions are not the numbers 0 to A - 1.
+        """
         given = np.asarray(probabilities, np.float64)
         return choose(given, numbers_for(given.shape[:-1], uniforms))
 
@@ -126,39 +128,6 @@ class FromProbabilities(Stochastic):
         return probs
 
 
-class FromSB3(Stochastic):
-    """Samples from a Stable-Baselines3 model with discrete actions, trained on rows of agents or of lanes.
-
-    Args:
-        model: The model, for example a PPO.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def probabilities(self, observation: NDArray[Any]) -> Floats:
-        """Return the model's action probabilities.
-
-        Raises:
-            ValueError: The model needs other observations.
-        """
-        lanes, agents = observation.shape[:2]
-        wanted = self.model.observation_space.shape
-        by_agent = observation.shape[2:] == wanted
-        if not by_agent and (int(np.prod(observation.shape[1:])),) != wanted:
-            shape = observation.shape[2:]
-            raise ValueError(
-                f"model must take observations of shape {shape}, or those of all agents at once, got {wanted}"
-            )
-        rows = observation.reshape(lanes * agents if by_agent else lanes, *wanted)
-        network = self.model.policy
-        network.set_training_mode(False)
-        distribution = network.get_distribution(network.obs_to_tensor(rows)[0]).distribution
-        parts = distribution if isinstance(distribution, (list, tuple)) else [distribution]
-        found = np.stack([part.probs.detach().cpu().numpy() for part in parts], axis=1)  # (rows, 1 or agents, A)
-        return np.asarray(found.reshape(lanes, agents, -1))
-
-
 class MostLikely(Stochastic):
     """Takes the most probable action of another policy."""
 
@@ -179,6 +148,10 @@ class MostLikely(Stochastic):
         own = self.policy.probabilities(observation)
         certain: Floats = np.eye(own.shape[-1])[own.argmax(axis=-1)]
         return certain
+
+    def sample(self, probabilities: ArrayLike, uniforms: Floats) -> NDArray[Any]:
+        """Return the policy's actions."""
+        return self.policy.sample(probabilities, uniforms)
 
     def observe_step(self, step: Transition) -> None:
         """Pass the step to the policy."""

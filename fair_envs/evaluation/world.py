@@ -15,7 +15,7 @@ class Transition:
     Attributes:
         observation: The observation before the step, shape (B, agents, ...).
         action: The chosen action, shape (B, agents, ...).
-        reward: The reward, shape (B, agents), or (B, agents, objectives) for vector rewards.
+        reward: The reward, shape (B, agents), or (B, 1, objectives) for vector rewards.
         active: The lanes that played, shape (B,); other entries have no meaning.
         ended: The active lanes whose episode ended with this step, shape (B,).
         episode: The number of each lane's episode, shape (B,).

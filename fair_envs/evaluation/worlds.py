@@ -181,7 +181,7 @@ class VectorEnv(Protocol):
 
 
 class VectorWorld(World):
-    """A vector environment with one agent in each lane, reset before it is played.
+    """A vector environment, reset before it is played.
 
     The environment restarts its episodes itself. Action probabilities are reported to environments that record them and
     decide about one person per step.
@@ -190,31 +190,43 @@ class VectorWorld(World):
         env: The environment, with B lanes.
         seed: Seed of the reset; lane b gets ``seed + b``. None: the environment continues its random numbers.
         random: Source of the random numbers that policies sample with.
+        agents: Number of agents whose observations and actions the environment joins; policies see them one by one.
 
     Raises:
         ValueError: Ended episodes are not restarted.
     """
 
-    def __init__(self, env: VectorEnv, *, seed: int | None = None, random: np.random.Generator | None = None) -> None:
-        self.env, self.count = env, env.num_envs
+    def __init__(
+        self,
+        env: VectorEnv,
+        *,
+        seed: int | None = None,
+        random: np.random.Generator | None = None,
+        agents: int = 1,
+    ) -> None:
+        self.env, self.count, self.agents = env, env.num_envs, agents
         lanes = getattr(env.unwrapped, "lanes", None)
         self.lanes = lanes if isinstance(lanes, (Lanes, Worlds)) else None
         self._late = restarts_late(env)
         self._restarting = np.zeros(self.count, bool)
         self._random = np.random.default_rng(0) if random is None else random
-        self._hold = getattr(env.unwrapped, "hold", None)
-        self._report = getattr(env.unwrapped, "report_action_probs", None)
-        spec = getattr(env.unwrapped, "fair_spec", None)
-        if spec is not None and not spec.one_person:
+        self._hold = getattr(env, "hold", None)
+        self._report = getattr(env, "report_action_probs", None)
+        spec = getattr(env, "fair_spec", None)
+        if (spec is not None and not spec.one_person) or isinstance(env.single_action_space, gym.spaces.Box):
             self._report = None  # an action is not the decision about each person
         observation, _ = env.reset(seed=seed)
-        self.observation = observation[:, np.newaxis]
+        self.observation = self._of_agents(observation)
+
+    def _of_agents(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return observations by agent, shape (B, agents, ...)."""
+        return observation[:, np.newaxis] if self.agents == 1 else observation.reshape(self.count, self.agents, -1)
 
     def uniforms(self) -> Floats:
-        """Return the next random numbers, shape (B, 1), or (B, 1, N) if a step has N choices."""
+        """Return the next random numbers, shape (B, agents), or (B, 1, N) if a step of one agent has N choices."""
         space = self.env.single_action_space
-        choices = (space.shape or ()) if isinstance(space, gym.spaces.MultiDiscrete) else ()
-        return self._random.random((self.count, 1, *choices))
+        several = self.agents == 1 and isinstance(space, gym.spaces.MultiDiscrete)
+        return self._random.random((self.count, self.agents, *((space.shape or ()) if several else ())))
 
     def report(self, probabilities: Floats) -> None:
         """Report the probabilities to the environment."""
@@ -226,10 +238,11 @@ class VectorWorld(World):
         if self._hold is not None and not active.all():
             self._hold(~active)
         before, playing = self.observation, active & ~self._restarting
-        observation, reward, terminated, truncated, info = self.env.step(action[:, 0])
+        joint = action[:, 0] if self.agents == 1 else action.reshape(self.count, -1)
+        observation, reward, terminated, truncated, info = self.env.step(joint)
         done = terminated | truncated
         self._restarting = done & self._late
-        self.observation = observation[:, np.newaxis]
+        self.observation = self._of_agents(observation)
         return Transition(
             observation=before,
             action=action,
@@ -237,6 +250,7 @@ class VectorWorld(World):
             active=playing,
             ended=playing & done,
             episode=episode,
+            facts=getattr(self.env.unwrapped, "interactions", None),
             tell=lambda: info,
         )
 

@@ -43,6 +43,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         lanes: Number of lanes (B).
         threads: Number of threads that share the lanes; the results do not depend on it.
         render_mode: ``"rgb_array"`` or None.
+        reward_scale: Factor by which the learner's rewards are multiplied; `agent_reward` is not changed.
 
     Attributes:
         agent_reward: The agents' rewards in the last step, shape (B, agents).
@@ -52,8 +53,15 @@ class LanesVecEnv(OfLanes, VecEnv):
     """
 
     def __init__(
-        self, rules: Rules | Sequence[Rules], lanes: int, *, threads: int = 1, render_mode: str | None = None
+        self,
+        rules: Rules | Sequence[Rules],
+        lanes: int,
+        *,
+        threads: int = 1,
+        render_mode: str | None = None,
+        reward_scale: float = 1.0,
     ) -> None:
+        self.reward_scale = float(checked("reward_scale", reward_scale, Positive))
         if render_mode not in ("rgb_array", None):
             raise ValueError(f"render_mode must be 'rgb_array' or None, got {render_mode!r}")
         self.render_mode = render_mode
@@ -220,7 +228,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         return step.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))
 
     def _reward(self, step: Step) -> Floats32:
-        return step.reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]
+        return (step.reward.mean(axis=1) * self.reward_scale).astype(np.float32)  # type: ignore[no-any-return]
 
     def _of_rows(self, lanes: Flags) -> Flags:
         """Return the lanes' values for each of their rows, as a new array."""
@@ -242,7 +250,7 @@ class AgentsVecEnv(LanesVecEnv):
             0. `fair_envs.baselines.GroupedPolicy` and `fair_envs.baselines.IndividualPolicy` use it to choose the
             network; the networks do not receive it.
         append_group: True is ``append="group"``.
-        reward_scale: Factor by which the learner's rewards are multiplied; `agent_reward` is not changed.
+        reward_scale: See `LanesVecEnv`.
     """
 
     def __init__(
@@ -258,8 +266,7 @@ class AgentsVecEnv(LanesVecEnv):
     ) -> None:
         first, self.worlds = (rules[0], len(rules)) if isinstance(rules, Sequence) else (rules, 1)
         self.append = appended(first, append, append_group)
-        self.reward_scale = float(checked("reward_scale", reward_scale, Positive))
-        super().__init__(rules, lanes, threads=threads, render_mode=render_mode)
+        super().__init__(rules, lanes, threads=threads, render_mode=render_mode, reward_scale=reward_scale)
 
     @property
     def append_group(self) -> bool:

@@ -1,5 +1,6 @@
 """Measures of fairness and welfare: functions of arrays that do not depend on any environment."""
 
+from fair_envs.metrics.disparity import DisparityTracker, ReturnGap
 from fair_envs.metrics.distances import (
     HEOM,
     HMOM,
@@ -10,6 +11,7 @@ from fair_envs.metrics.distances import (
     hellinger,
     total_variation,
 )
+from fair_envs.metrics.followed import NotionMeasure, TeamMeasure, measure_named
 from fair_envs.metrics.gaps import DecisionNotion, Gaps, gaps
 from fair_envs.metrics.group import GroupNotion
 from fair_envs.metrics.history import Discounted, Full, History, SlidingWindow
@@ -23,15 +25,14 @@ from fair_envs.metrics.intervals import (
     share_interval,
 )
 from fair_envs.metrics.long_term import (
-    FunctionMeasure,
     IncidentDistance,
-    Measure,
     OpportunityGap,
     ShareDeviation,
     StateDistance,
     VaccinationGap,
     WindowDistance,
 )
+from fair_envs.metrics.measures import FunctionMeasure, Measure, MeasureOf
 from fair_envs.metrics.notions import NOTIONS, Notion, find_notion, notions_table
 from fair_envs.metrics.populations import (
     absolute_deviation,
@@ -47,6 +48,7 @@ from fair_envs.metrics.populations import (
     vaccination_gap,
     wasserstein,
 )
+from fair_envs.metrics.rates import RATES, Rate, RateMeasure
 from fair_envs.metrics.report import FairnessReport, fairness_report, fairness_series
 from fair_envs.metrics.returns import (
     MaxAbs,
@@ -106,10 +108,12 @@ __all__ = [
     "HEOM",
     "HMOM",
     "NOTIONS",
+    "RATES",
     "BrayCurtis",
     "Consistency",
     "DecisionNotion",
     "Discounted",
+    "DisparityTracker",
     "Distance",
     "Estimate",
     "FairnessReport",
@@ -124,14 +128,20 @@ __all__ = [
     "IndividualFairness",
     "MaxAbs",
     "Measure",
+    "MeasureOf",
     "Minkowski",
     "Notion",
+    "NotionMeasure",
     "OpportunityGap",
+    "Rate",
+    "RateMeasure",
+    "ReturnGap",
     "Returns",
     "ShareDeviation",
     "SlidingWindow",
     "StateDistance",
     "TeamFairness",
+    "TeamMeasure",
     "Tracked",
     "VaccinationGap",
     "WindowDistance",
@@ -172,6 +182,7 @@ __all__ = [
     "maximin",
     "mean_gap",
     "mean_interval",
+    "measure_named",
     "nash_welfare",
     "notions_table",
     "null_level",

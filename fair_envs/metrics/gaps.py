@@ -96,6 +96,16 @@ def unique_names(notions: Sequence[DecisionNotion], spec: FairSpec) -> tuple[str
         for n, own in zip(places, options, strict=True):
             telling = [word for key, word in own.items() if any(other.get(key) != word for other in options)]
             names[n] += f" ({', '.join(filter(None, telling))})" if any(telling) else ""
+    return numbered(names)
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names that are unique: repeated ones are followed by a number.
+
+    Example:
+        >>> numbered(["gap", "distance", "gap"])
+        ('gap 1', 'distance', 'gap 2')
+    """
     numbers = [names[: n + 1].count(name) if names.count(name) > 1 else 0 for n, name in enumerate(names)]
     return tuple(f"{name} {number}" if number else name for name, number in zip(names, numbers, strict=True))
 

@@ -1,25 +1,23 @@
 """Short-term and long-term fairness of a process: measures that are updated step by step.
 
 Short-term notions measure how people are treated by decisions. Long-term notions measure how far apart decisions have
-driven groups in what they are or have: their scores, the incidents that affect them, their health. A `Measure` is one
-such number for each of B lanes. It is updated while the lanes are played, at a cost that does not grow with its window.
-0 is fair.
+driven groups in what they are or have: their scores, the incidents that affect them, their health. All of them are a
+`fair_envs.metrics.measures.Measure`, updated at a cost that does not grow with the window. 0 is fair.
 
 Most measures come from the study of Hu, Lear and Zhang (2024) and from ml-fairness-gym (D'Amour et al. 2020). Where the
 study's published code measures something else than its text says, an option selects the code's version; see also
 `fair_envs.metrics.populations`.
 """
 
-import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core.compilation import copyto, kernel, rule
-from fair_envs.core.interactions import PREFIX
+from fair_envs.metrics.measures import FunctionMeasure, Measure, column_names
 from fair_envs.metrics.populations import (
     EUCLIDEAN,
     RELATIVE,
@@ -38,7 +36,6 @@ from fair_envs.metrics.populations import (
 from fair_envs.support.aliases import Columns, Flags, Floats, Floats32, Ints
 from fair_envs.support.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, Range, checked
 
-FEATURES = PREFIX + "features"
 Several = Annotated[int, Range(2)]
 
 NOBODY = -1
@@ -55,133 +52,6 @@ GRAIN = 2.0**-30
 
 
 # Measures -------------------------------------------------------------------------------------------------------------
-
-
-class Measure:
-    """A number for each of B lanes, updated step by step; 0 is fair, NaN if undefined.
-
-    Subclasses override `measured` and `forget`. Copies are independent.
-
-    Args:
-        lanes: Number of lanes (B).
-
-    Attributes:
-        value: The number after the last step, shape (B,).
-        before: The number before the last step, shape (B,). In an episode's first step it is the value before any step,
-            which is NaN unless the measure defines another.
-    """
-
-    blank: float = math.nan
-    """The value before the first step."""
-
-    def __init__(self, lanes: int) -> None:
-        self.lanes = checked("lanes", lanes, PositiveInt)
-        self.value: Floats = np.full(self.lanes, self.blank)
-        self.before: Floats = np.full(self.lanes, self.blank)
-        self._names: tuple[str, ...] = ()  # of the columns to read
-        self._last_feature = 0  # index of the last feature to read
-        self._shapes: list[tuple[str, tuple[int, ...]]] = []  # shapes of columns that were accepted
-        self._single = False  # whether these columns have no axis of lanes
-
-    def __copy__(self) -> "Measure":
-        return copy.deepcopy(self)
-
-    def update(self, info: Columns) -> Floats:
-        """Add a step and return the value after it, shape (B,), as a new array.
-
-        Lanes without a decision (``fair_action`` -1, a reset) do not change.
-
-        Args:
-            info: The columns ``fair_*`` of the step in all lanes, lanes first, like the ``info`` of a vector
-                environment. For one lane, the ``info`` of a single environment also works.
-
-        Raises:
-            ValueError: A column is missing, has another shape, or names an unknown group. Nothing has changed in this
-                case.
-        """
-        value: Floats = self.measured(info)
-        self.before, self.value = self.value, value
-        return np.array(value)
-
-    def restart(self, mask: Flags) -> None:
-        """Clear the masked lanes, whose next episodes begin.
-
-        Args:
-            mask: Booleans, shape (B,).
-
-        Raises:
-            ValueError: The mask has another type, such as lane numbers, or another shape.
-        """
-        if not (isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (self.lanes,)):
-            raise ValueError(f"mask must be an array of bool of shape {(self.lanes,)}, got {mask!r}")
-        if not np.count_nonzero(mask):
-            return
-        self.value = np.where(mask, self.blank, self.value)
-        self.before = np.where(mask, self.blank, self.before)
-        self.forget(mask)
-
-    def measured(self, info: Columns) -> Floats:
-        """Add a step and return the value after it, shape (B,), as a new array."""
-        raise NotImplementedError
-
-    def forget(self, mask: Flags) -> None:
-        """Clear the data of the masked lanes, shape (B,)."""
-
-    def _reported(self, info: Columns) -> Sequence[NDArray[Any]]:
-        """Return the columns of ``info`` that are read, with an axis of lanes."""
-        try:
-            reported = [column for name, shape in self._shapes if (column := info[name]).shape == shape]
-        except (AttributeError, KeyError):
-            reported = []
-        if len(reported) < len(self._names):
-            reported = self._looked_over(info)
-        return [np.asarray(column)[np.newaxis] for column in reported] if self._single else reported
-
-    def _looked_over(self, info: Columns) -> list[NDArray[Any]]:
-        """Return the columns unchanged if their shapes are consistent, and remember these shapes."""
-        missing = [name for name in self._names if name not in info]
-        if missing:
-            raise ValueError(f"info must have the key {missing[0]!r}, got {sorted(map(str, info))}")
-        reported = [np.asarray(info[name]) for name in self._names]
-        single = self.lanes == 1 and reported[0].shape[:1] != (1,)  # of an environment without lanes
-        people = (1,) * single + reported[0].shape  # the first column has one number for each person
-        for name, column in zip(self._names, reported, strict=True):
-            shape = (1,) * single + column.shape
-            if name == FEATURES and not shape[-1:] > (self._last_feature,):
-                raise ValueError(f"{name} must have more than {self._last_feature} columns, got {column.shape}")
-            own = shape[:-1] if name == FEATURES else shape
-            if own != people or people[0] != self.lanes or len(people) > 2:
-                raise ValueError(f"{name} must have {self.lanes} lanes and fit {self._names[0]}, got {column.shape}")
-        self._shapes = [(name, column.shape) for name, column in zip(self._names, reported, strict=True)]
-        self._single = single
-        return reported
-
-
-class FunctionMeasure(Measure):
-    """A measure computed by a function of a step's ``info``, for custom environments.
-
-    Args:
-        lanes: Number of lanes (B).
-        function: ``info -> (B,)`` numbers, where 0 is fair; called once a step.
-
-    Example:
-        >>> half = FunctionMeasure(2, lambda info: abs(info["fair_action"] - 0.5))
-        >>> half.update({"fair_action": np.array([0, 1])}).tolist()
-        [0.5, 0.5]
-    """
-
-    def __init__(self, lanes: int, function: Callable[[Columns], ArrayLike]) -> None:
-        super().__init__(lanes)
-        if not callable(function):
-            raise ValueError(f"function must be a function of info, got {function!r}")
-        self.function = function
-
-    def measured(self, info: Columns) -> Floats:
-        """Return the function's values."""
-        value = np.array(self.function(info), np.float64)
-        if value.shape != (self.lanes,):
-            raise ValueError(f"function must return shape {(self.lanes,)}, got {value.shape}")
-        return value
 
 
 class OpportunityGap(Measure):
@@ -213,6 +83,8 @@ class OpportunityGap(Measure):
     Attributes:
         counts: Weight of qualified people by group and decision, shape (B, groups, 2): ``[..., 1]`` accepted.
     """
+
+    name = "equal opportunity"
 
     def __init__(
         self,
@@ -312,6 +184,8 @@ class WindowDistance(Measure):
     Attributes:
         counts: People by group and level, shape (B, groups, levels).
     """
+
+    name = "distance between groups"
 
     def __init__(
         self,
@@ -417,6 +291,8 @@ class ShareDeviation(_Totals):
         totals: Amount that each individual received, shape (B, K).
     """
 
+    name = "deviation of shares"
+
     def __init__(self, lanes: int, *, individuals: int, window: int | None = 300) -> None:
         super().__init__(lanes, individuals=individuals, window=window, kind=SHARE, column="action")
 
@@ -454,6 +330,8 @@ class IncidentDistance(_Totals):
         totals: Incidents of each individual, shape (B, K).
     """
 
+    name = "distance of incidents"
+
     def __init__(
         self,
         lanes: int,
@@ -486,6 +364,8 @@ class VaccinationGap(Measure):
     Attributes:
         counts: Vaccinations (``[..., 0]``) and newly infected (``[..., 1]``) by group, shape (B, groups, 2).
     """
+
+    name = "vaccination gap"
 
     blank = 0.0
 
@@ -542,6 +422,8 @@ class StateDistance(Measure):
     Attributes:
         counts: People by group and state, shape (B, groups, states).
     """
+
+    name = "distance of states"
 
     def __init__(
         self,
@@ -866,11 +748,6 @@ def take_states(
 
 
 # Checks of arguments --------------------------------------------------------------------------------------------------
-
-
-def column_names(*names: str) -> tuple[str, ...]:
-    """Return the keys of columns in ``info``."""
-    return tuple(PREFIX + name for name in names)
 
 
 def _room(window: int | None) -> int:

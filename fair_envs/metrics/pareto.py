@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import UnitInterval, checked
 
 LATTICE = 100  # largest number of weights by default
 
@@ -19,24 +20,66 @@ LATTICE = 100  # largest number of weights by default
 # Dominance ------------------------------------------------------------------------------------------------------------
 
 
-def non_dominated(points: ArrayLike, *, keep_duplicates: bool = False) -> Flags:
+def non_dominated(points: ArrayLike, *, keep_duplicates: bool = False, lorenz_lambda: float = 1.0) -> Flags:
     """Return which points are not dominated by another point, shape (points,).
 
-    A point dominates another if it is at least as good in all objectives and better in one.
+    A point dominates another if it is at least as good in all objectives and better in one. With a ``lorenz_lambda``
+    below 1, their `lorenz_vectors` are compared instead; points whose entries are equal up to their order then do not
+    dominate each other.
 
     Args:
         points: Shape (points, objectives).
         keep_duplicates: Whether to keep all equal points, or only the first one.
+        lorenz_lambda: 1: Pareto dominance; 0: Lorenz dominance; see `lorenz_vectors`.
 
     Example:
         >>> print(non_dominated([(1, 1), (1, 1), (2, 0), (0, 0), (0, 2)]))
         [ True False  True False  True]
+        >>> print(non_dominated([(1, 1), (1, 1), (2, 0), (0, 0), (0, 2)], lorenz_lambda=0))
+        [ True False False False False]
     """
     rows = as_points(points)
     if not len(rows):
         return np.zeros(0, bool)
-    found: Flags = library().is_nondominated(rows, maximise=True, keep_weakly=keep_duplicates)
+    vectors = lorenz_vectors(rows, lorenz_lambda=lorenz_lambda)
+    keep_weakly = keep_duplicates or lorenz_lambda < 1  # other points can have equal vectors
+    found: Flags = library().is_nondominated(vectors, maximise=True, keep_weakly=keep_weakly)
+    if keep_weakly and not keep_duplicates:
+        first = np.zeros(len(rows), bool)
+        first[np.unique(rows, axis=0, return_index=True)[1]] = True
+        found = found & first
     return found
+
+
+def lorenz_vectors(points: ArrayLike, *, lorenz_lambda: float = 0.0) -> Floats:
+    r"""Return the vectors whose Pareto dominance is the lambda-Lorenz dominance of the points, of the same shape.
+
+    $$\lambda\, \sigma(v) + (1 - \lambda)\, L(v), \quad L_k(v) = \sum_{j \le k} \sigma_j(v)$$ with the entries
+    $\sigma(v)$ of a point in ascending order (Michailidis et al. 2026). 0 is Lorenz dominance: of two points with equal
+    sums, the one whose entries are more equal is better. The larger lambda, the fewer points are dominated. At 1, the
+    points are returned as they are, which is Pareto dominance; the published formula sorts them also at 1, which
+    lambdas close to 1 do here.
+
+    Args:
+        points: Shape (points, objectives). The objectives must be comparable, for example returns of groups in one
+            unit: a Lorenz vector adds them.
+        lorenz_lambda: Between 0 and 1.
+
+    Example:
+        >>> lorenz_vectors([(3, 1, 2)]).tolist()
+        [[1.0, 3.0, 6.0]]
+        >>> lorenz_vectors([(3, 1, 2)], lorenz_lambda=0.5).tolist()
+        [[1.0, 2.5, 4.5]]
+
+    References:
+        Michailidis et al., "Scalable multi-objective reinforcement learning with fairness guarantees using Lorenz
+        dominance", JAIR 2026.
+    """
+    rows, share = as_points(points), checked("lorenz_lambda", lorenz_lambda, UnitInterval)
+    if share == 1:
+        return rows
+    ascending = np.sort(rows, axis=1)
+    return np.ascontiguousarray(share * ascending + (1 - share) * np.cumsum(ascending, axis=1))
 
 
 def front(points: ArrayLike) -> Floats:
@@ -46,15 +89,20 @@ def front(points: ArrayLike) -> Floats:
     return best[np.lexsort(best.T[::-1])]
 
 
-def ranks(points: ArrayLike) -> Ints:
-    """Return each point's rank: 0 is non-dominated, 1 is non-dominated after removing rank 0, and so on."""
-    rows = as_points(points)
+def ranks(points: ArrayLike, *, lorenz_lambda: float = 1.0) -> Ints:
+    """Return each point's rank: 0 is non-dominated, 1 is non-dominated after removing rank 0, and so on.
+
+    Args:
+        points: Shape (points, objectives).
+        lorenz_lambda: 1: Pareto dominance; 0: Lorenz dominance; see `lorenz_vectors`.
+    """
+    rows = lorenz_vectors(points, lorenz_lambda=lorenz_lambda)
     if not len(rows):
         return np.zeros(0, np.int64)
     return np.asarray(library().pareto_rank(rows, maximise=True), np.int64)
 
 
-def crowding_distance(points: ArrayLike, *, within_ranks: bool = False) -> Floats:
+def crowding_distance(points: ArrayLike, *, within_ranks: bool = False, rank: Ints | None = None) -> Floats:
     """Return how far apart each point's neighbours are, averaged over the objectives, shape (points,).
 
     In each objective the values are scaled to [0, 1] and sorted. A point's distance is the difference between the next
@@ -64,6 +112,7 @@ def crowding_distance(points: ArrayLike, *, within_ranks: bool = False) -> Float
     Args:
         points: Shape (points, objectives).
         within_ranks: Whether only points of the same rank (`ranks`) are neighbours; the only point of a rank gets 1.
+        rank: The points' ranks, shape (points,); None: `ranks`.
 
     Example:
         >>> print(crowding_distance([(0, 10), (2, 8), (3, 3), (9, 1), (10, 0)]))
@@ -78,7 +127,7 @@ def crowding_distance(points: ArrayLike, *, within_ranks: bool = False) -> Float
         raise ValueError(f"points must be finite for the crowding distance, got {odd.tolist()}")
     if not within_ranks:
         return _crowding(rows)
-    rank, distance = ranks(rows), np.empty(len(rows))
+    rank, distance = ranks(rows) if rank is None else rank, np.empty(len(rows))
     for level in np.unique(rank):
         distance[rank == level] = _crowding(rows[rank == level])
     return distance

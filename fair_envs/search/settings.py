@@ -87,6 +87,8 @@ class Search:
             raise ValueError(f"objectives must differ, got {', '.join(names)}")
         if self.sampler == "cma-es" and len(names) > 1:
             raise ValueError(f"sampler 'cma-es' needs one objective, got {', '.join(names)}")
+        if self.policy.endswith(".zip"):  # whoever reads the stored search would run the code in the file
+            raise ValueError(f"policy must be a scripted policy, a function or a run, got {self.policy!r}")
         policy_named(self.policy, rules)
         plainly = {"parameters": plain(self.parameters), "policy": full_name(self.policy)}
         for name, value in {**plainly, "ranges": ranges, "objectives": tuple(names)}.items():

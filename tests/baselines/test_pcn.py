@@ -145,6 +145,24 @@ def test_copies_of_returns_are_kept_in_balance() -> None:
     assert copies(np.array([[1.0], [2.0], [1.0], [1.0]]), np.arange(4)).tolist() == [2, 0, 1, 0]
 
 
+def test_lorenz_dominance_keeps_fewer_episodes_than_pareto_dominance() -> None:
+    """Distances are scaled, dominance is not: in scaled returns, (4, 2) and (2, 4) would not be equal."""
+    returns = [(0, 6), (4, 2), (2, 4), (6, 0), (3, 2)]
+    scale = np.array([1, 0.1])
+    pareto, lorenz = (
+        priorities(returns, Ranking(threshold=0, lorenz_lambda=share), scale=scale) for share in (1.0, 0.0)
+    )
+    assert pareto[:4] == pytest.approx([0, 0, 0, 0])
+    assert lorenz == pytest.approx([-np.hypot(2, 0.2) - 1e-5, 0, 0, -np.hypot(2, 0.2) - 1e-5, -1 - 1e-5])
+    kept = {}
+    for share in (1.0, 0.0):
+        own = Buffer(4, Ranking(threshold=0, lorenz_lambda=share), keep="top", objectives=[0, 1], scale=np.ones(2))
+        own.add([episode(*point) for point in returns])
+        kept[share] = [entry.episode.returns.tolist() for entry in own.rank() if entry.priority == 0]
+    assert sorted(kept[1.0]) == [[0, 6], [2, 4], [4, 2], [6, 0]]
+    assert sorted(kept[0.0]) == [[2, 4], [4, 2]]
+
+
 def test_a_heap_drops_what_was_worst_when_last_ranked() -> None:
     kept = buffer(3, keep="heap")
     kept.add([episode(4, 0), episode(0, 4), episode(0, 0)])
@@ -323,6 +341,12 @@ def test_the_whole_front_is_found_and_kept_to(lanes: int) -> None:
     agent = Commanded(learner, learner.commands(), lanes=lanes)
     played = collect(learner.env, agent, episodes=PLACES, rng=np.random.default_rng(0), deterministic=True)
     assert [one.returns.tolist() for one in played] == FRONT
+
+
+def test_lorenz_dominance_learns_fewer_trade_offs_than_pareto_dominance() -> None:
+    learner = model(updates=20, lorenz_lambda=0.0).learn(2000)
+    found = [command.desired_return.tolist() for command in learner.commands()]
+    assert found == [point for point in FRONT if point != [1, -2]]  # (0, -1) has a larger minimum and an equal sum
 
 
 def test_equal_seeds_give_equal_networks_and_others_others() -> None:

@@ -111,11 +111,11 @@ def test_agents_are_tested_with_their_own_networks_whatever_their_group() -> Non
 
 
 def test_the_agents_index_is_appended_only_where_it_is_asked_for_and_there_are_several() -> None:
-    env = make_sb3(HARVEST, n_envs=2, append="agent", **LITTLE)
+    env: Any = make_sb3(HARVEST, n_envs=2, append="agent", **LITTLE)
     observation = env.reset()
-    assert env.observation_space.high[-1] == AGENTS - 1  # type: ignore[union-attr]
-    assert observation[:, -1].tolist() == [*range(AGENTS)] * 2  # type: ignore[index, call-overload]
-    grouped = [make_sb3(HARVEST, n_envs=2, seed=3, **given, **LITTLE).reset() for given in ASKED]
+    assert env.observation_space.high[-1] == AGENTS - 1
+    assert observation[:, -1].tolist() == [*range(AGENTS)] * 2
+    grouped: list[Any] = [make_sb3(HARVEST, n_envs=2, seed=3, **given, **LITTLE).reset() for given in ASKED]
     assert np.array_equal(*grouped)
     with pytest.raises(ValueError, match="append must be None: lending has one decision-maker, got 'agent'"):
         make_sb3("FairLending-v0", append="agent")
@@ -171,7 +171,7 @@ def test_the_distance_is_that_of_the_worked_examples(
 ) -> None:
     parts = [equivariance.parameters_of(given) for given in (one, other)]
     for pair in (parts, parts[::-1]):
-        assert equivariance.distance(*pair, options).item() == pytest.approx(expected, abs=1e-6)
+        assert equivariance.distance(pair[0], pair[1], options).item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_choices_are_counted_in_discrete_spaces_that_count_from_0() -> None:

@@ -49,13 +49,16 @@ def test_the_massaging_schedule_of_the_whole_published_training_passes() -> None
 def test_one_parameter_of_the_environment_does_not_throw_away_the_presets_others() -> None:
     settings = long_term_settings(LENDING, preset="published", parameters={"horizon": 100})
     assert settings.parameters == {"profile": "authors", "feedback": "full", "horizon": 100}
-    assert long_term_settings(LENDING, parameters={"window": 100}).parameters == {"horizon": 2000, "window": 100}
-    assert long_term_settings(LENDING, parameters={"horizon": 100}).parameters == {"horizon": 100}
+    given = {"window": 100}
+    assert long_term_settings(LENDING, preset="study", parameters=given).parameters == {"horizon": 2000, **given}
+    full = {"horizon": 2000, "feedback": "full"}
+    assert long_term_settings(LENDING, parameters=given).parameters == {**full, **given}
+    assert long_term_settings(LENDING, parameters={"horizon": 100}).parameters == {**full, "horizon": 100}
 
 
 def test_measures_of_hidden_labels_need_them() -> None:
     with pytest.raises(ValueError, match="parameters must have feedback='full' for signals 'as_coded', got"):
-        long_term_settings(LENDING, signals="as_coded")
+        long_term_settings(LENDING, preset="study", signals="as_coded")
 
 
 @pytest.mark.parametrize("env_id", STUDIES)

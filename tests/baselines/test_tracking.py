@@ -113,7 +113,7 @@ def test_what_cannot_be_booked_is_refused_before_anything_changes() -> None:
         with pytest.raises(ValueError, match=message):
             kept.update({**step, **facts})
         assert np.array_equal(kept.distributions, first)
-    with pytest.raises(ValueError, match="fair_group must have 3 lanes"):
+    with pytest.raises(ValueError, match="must have 3 lanes"):
         ScoreDistance(LENDING, 3).update(step)
     with pytest.raises(ValueError, match=r"fair_group must have one applicant per lane, got shape \(1, 2\)"):
         ScoreDistance(LENDING, 1).update(step)

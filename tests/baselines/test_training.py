@@ -275,10 +275,11 @@ def test_no_bar_stays_behind_where_a_training_is_stopped() -> None:
 
 
 def test_the_two_games_share_the_lanes() -> None:
-    one, two = (make_env(config(algorithm="fair-ppo", penalty=penalty)) for penalty in ("dp", "cf"))
+    envs: Any = [make_env(config(algorithm="fair-ppo", penalty=penalty)) for penalty in ("dp", "cf")]
+    one, two = envs
     assert one.num_envs == two.num_envs
     assert (one.worlds, two.worlds) == (1, 2)
-    games = [world.rules.params.sensitive_fraction for world in two.lanes.worlds]  # type: ignore[union-attr]
+    games = [world.rules.params.sensitive_fraction for world in two.lanes.worlds]
     assert games == [0.0, 1.0]
 
 
@@ -312,7 +313,10 @@ def test_settings_travel_to_other_processes_and_through_json() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"env_id": "Nowhere-v0"}, f"id must be one of {', '.join(sorted(TABLE))}, got 'Nowhere-v0'"),
+        (
+            {"env_id": "Nowhere-v0"},
+            f"id must be one of {', '.join(sorted(TABLE))}, or registered with Gymnasium, got 'Nowhere-v0'",
+        ),
         ({"algorithm": "dqn"}, "algorithm must be one of 'ppo', 'fair-ppo', 'sb3-ppo', got 'dqn'"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"lanes": 2.5}, "lanes must be an integer at least 1, got 2.5"),

@@ -859,7 +859,7 @@ def test_a_function_returns_a_number_for_each_person() -> None:
 def test_info_of_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match="info must have the key 'fair_group', got"):
         OpportunityGap(1).update({})
-    with pytest.raises(ValueError, match="fair_group must have 2 lanes"):
+    with pytest.raises(ValueError, match="fair_decided must have 2 lanes, got shape"):
         OpportunityGap(2).update(loan(0))
     with pytest.raises(ValueError, match="fair_feedback must have 1 lanes and fit fair_group"):
         OpportunityGap(1).update({**loan(0), "fair_feedback": np.zeros((1, 2), int)})

@@ -1,6 +1,7 @@
 """Sets of points: worked examples, published cases, and other libraries."""
 
 import doctest
+import itertools
 from typing import Any
 
 import numpy as np
@@ -112,3 +113,47 @@ def test_wrong_points_are_named() -> None:
         pareto.igd(LINE, known=[(1, 2, 3)])
     with pytest.raises(ValueError, match="divisions must be an integer at least 1, got 0"):
         pareto.equally_spaced_weights(2, divisions=0)
+
+
+# ---------------------------------------------------------------------------------------------- Lorenz dominance
+
+
+def test_a_lorenz_vector_holds_the_sums_of_the_smallest_entries() -> None:
+    assert pareto.lorenz_vectors([(5, 1, 3), (0, 0, 9)]).tolist() == [[1, 4, 9], [0, 0, 9]]
+    assert pareto.lorenz_vectors([(5, 1, 3)], lorenz_lambda=0.25).tolist() == [[1, 0.75 + 3, 1.25 + 6.75]]
+    assert pareto.lorenz_vectors([(5, 1, 3)], lorenz_lambda=1).tolist() == [[5, 1, 3]]
+
+
+def test_lorenz_dominance_prefers_equal_entries_and_pareto_dominance_does_not() -> None:
+    points = [(2, 2), (0, 4), (5, 0), (1, 3.5)]
+    assert pareto.non_dominated(points).tolist() == [True, True, True, True]
+    assert pareto.non_dominated(points, lorenz_lambda=0).tolist() == [True, False, True, True]
+    assert pareto.ranks(points, lorenz_lambda=0).tolist() == [0, 1, 0, 0]
+
+
+def test_lambda_decides_how_much_a_larger_entry_makes_up_for_a_smaller_one() -> None:
+    """The second entries are 2 lambda + 4 (1 - lambda) for (2, 2), and 3 lambda + 4 (1 - lambda) for (1, 3)."""
+    pair = [(2, 2), (1, 3)]
+    assert pareto.non_dominated(pair, lorenz_lambda=0).tolist() == [True, False]  # sums 4 and 4
+    assert pareto.non_dominated(pair, lorenz_lambda=0.1).tolist() == [True, True]  # 3.8 and 3.9
+
+
+def test_points_with_the_same_entries_in_another_order_are_kept_and_repeated_points_once() -> None:
+    points = [(1, 3), (3, 1), (1, 3)]
+    assert pareto.non_dominated(points, lorenz_lambda=0).tolist() == [True, True, False]
+    assert pareto.non_dominated(points, lorenz_lambda=0, keep_duplicates=True).tolist() == [True, True, True]
+
+
+def test_a_larger_lambda_keeps_every_point_that_a_smaller_one_keeps() -> None:
+    points = np.random.default_rng(0).normal(size=(60, 4))
+    kept = [pareto.non_dominated(points, lorenz_lambda=share) for share in (0, 0.3, 0.7, 0.999, 1)]
+    for fewer, more in itertools.pairwise(kept):
+        assert (fewer <= more).all()
+    assert 0 < kept[0].sum() < kept[-1].sum()
+    in_order = np.sort(points, axis=1)
+    assert np.array_equal(kept[3], pareto.non_dominated(in_order, keep_duplicates=True))  # as published for 1
+
+
+def test_a_wrong_lambda_is_named() -> None:
+    with pytest.raises(ValueError, match=r"lorenz_lambda must be between 0 and 1, got 1\.5"):
+        pareto.non_dominated([(1, 2)], lorenz_lambda=1.5)

@@ -17,8 +17,10 @@ from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv, VecEnvWrapper
 from fair_envs.metrics.history import Full
 from fair_envs.wrappers import (
     DelayedFeedback,
+    FairEfficiency,
     FairnessObjectives,
     FairnessPenalty,
+    FenReward,
     GapObjectives,
     GapPenalty,
     HiddenAttribute,
@@ -47,6 +49,7 @@ WRAPPERS: dict[type[Wrapper], tuple[type[Transform], dict[str, Any]]] = {
     DelayedFeedback: (LateFeedback, {"delay": 2}),
     FairnessObjectives: (GapObjectives, {"notions": ["consistency"], "history": Full()}),
     FairnessPenalty: (Penalty, {"alpha": 0.5}),
+    FenReward: (FairEfficiency, {"largest": 5.0}),
     HideSensitive: (HiddenAttribute, {}),
     RecordFairness: (Recorder, {}),
     ReportActionProbs: (ReportedProbs, {"policy": "uniform"}),

@@ -1,6 +1,7 @@
 """The same wrapper gives the same numbers on every face, over whole episodes and several of them."""
 
 import copy
+import functools
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,10 +20,15 @@ from stable_baselines3.common.vec_env import VecMonitor
 import fair_envs
 from fair_envs.core import Lanes
 from fair_envs.envs.harvest import Env, Parallel, Vector
+from fair_envs.metrics.followed import ReturnGap
 from fair_envs.metrics.history import SlidingWindow
 from fair_envs.wrappers import (
     Batch,
+    FairEfficiency,
     FairnessPenalty,
+    FenReward,
+    GapObjectives,
+    GapPenalty,
     HiddenAttribute,
     HideSensitive,
     Objectives,
@@ -53,7 +59,21 @@ PENALTY: Layer = (FairnessPenalty, Penalty, {"alpha": 0.7})
 CONDITIONAL: Layer = (FairnessPenalty, Penalty, {"notions": "csp", "alpha": 1.5, "times_group_size": True})
 RECORD: Layer = (RecordFairness, Recorder, {})
 SOCIAL: Layer = (SocialReward, SocialUtility, {"envy": 2.0, "guilt": 0.1, "smoothing": 0.9, "angle": 30.0})
+FEN: Layer = (FenReward, FairEfficiency, {"largest": 5.0, "epsilon": 0.2})
+MEASURES: list[Any] = ["return_parity", functools.partial(ReturnGap, spec=Env.rules(**SIZE).spec), "outcome_parity"]
+RECORD_MEASURES: Layer = (RecordFairness, Recorder, {"measures": MEASURES})
+BENEFITS: Layer = (VectorReward, Objectives, {"per": "group", "rate": "outcome_parity"})
 SWAP_WORLD: Layer = (SwapSensitive, SwappedAttribute, {"where": "world", "agents": [0, "agent_3"]})
+
+
+def measured(kind: type[Transform], **settings: Any) -> Layer:
+    """Return a layer with measures; the wrapper of the transform has other names for its arguments."""
+
+    def wrap(env: Any, **given: Any) -> Any:
+        return Wrapper(env, kind(**given))
+
+    return wrap, kind, {"measures": MEASURES, **settings}
+
 
 STACKS: dict[str, list[Layer]] = {  # from inside to outside
     "hide": [HIDE],
@@ -64,6 +84,12 @@ STACKS: dict[str, list[Layer]] = {  # from inside to outside
     "agents' rewards": [(VectorReward, Objectives, {})],
     "groups' rewards": [(VectorReward, Objectives, {"per": "group", "aggregate": "sum"})],
     "record": [RECORD],
+    "record measures": [RECORD_MEASURES],
+    "penalty on the change of measures": [measured(GapPenalty, charge="change", alpha=[0.5, 1.0, 2.0])],
+    "penalty on the value of measures": [measured(GapPenalty)],
+    "objectives of measures": [PENALTY, measured(GapObjectives)],
+    "groups' benefits": [BENEFITS],
+    "fair-efficient": [FEN],
     "social": [SOCIAL],
     "stack": [SWAP_WORLD, RECORD, PENALTY, HIDE, SOCIAL, (VectorReward, Objectives, {"per": "group"})],
 }
@@ -97,14 +123,18 @@ def shortened(env: Any, lanes: Iterable[int] = range(LANES)) -> Any:
 
 
 def has_vector(stack: Sequence[Layer]) -> bool:
-    return any(kind is Objectives for _, kind, _ in stack)
+    return any(kind in (Objectives, GapObjectives) for _, kind, _ in stack)
 
 
 def names_added(stack: Sequence[Layer]) -> set[str]:
     names = set()
-    for _, kind, _ in stack:
-        if kind is Penalty:
+    for _, kind, settings in stack:
+        if kind is Penalty or settings.get("charge") == "change":
             names.add("fair_penalty_cost")
+        if kind in (GapPenalty, GapObjectives):
+            names |= {"fair_gaps", "fair_gaps_defined"}
+        if kind is Recorder and "measures" in settings:
+            names |= {f"fair_episode_measure_{n}{d}" for n in ("final", "mean") for d in ("", "_defined")}
         if kind is Recorder:
             names |= {f"fair_episode_{name}" for name in ("over", "length", "return")}
             names |= {f"fair_episode_{n}_{f}" for n in ("dp", "csp") for f in ("difference", "ratio", "defined")}
@@ -560,8 +590,8 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
     notion = "consistency" if env_id == "FairAttention-v0" else "demographic_parity"
     for wrap, instead in (
         (FairnessPenalty, f"FairnessPenalty.env, notions='{notion}', history=SlidingWindow.500.."),
-        (RecordFairness, "Add info to a fair_envs.metrics.History, or use FairnessObjectives"),
-        (VectorReward, "FairnessObjectives makes a vector"),
+        (RecordFairness, "Give measures: RecordFairness.env, measures=.'outcome_parity'.."),
+        (VectorReward, "Give the benefits of groups: VectorReward.env, per='group', rate='outcome_parity'.*vector"),
         (SocialReward, ""),
     ):
         what = f"needs agents that earn rewards; in {env_id[4:-3].lower()} one decision-maker .*{instead}"
@@ -646,9 +676,11 @@ def test_an_unknown_setting_is_named() -> None:
 
 
 def test_an_environment_of_another_package_is_refused() -> None:
-    for env in (gym.make("CartPole-v1"), SyncVectorEnv([lambda: Env(**SIZE)]), 3):
+    for env in (gym.make("CartPole-v1"), gym.make_vec("CartPole-v1"), 3):
         with pytest.raises(TypeError, match="env must be an environment of fair_envs, with any interface"):
             HideSensitive(env)
+    with pytest.raises(ValueError, match="env must be an environment of fair_envs for HiddenAttribute, got Sync"):
+        HideSensitive(SyncVectorEnv([lambda: Env(**SIZE)]))  # other environments could be in it, too
 
 
 def test_the_turn_based_view_is_made_from_the_wrapped_parallel_one() -> None:
@@ -705,7 +737,7 @@ def test_options_that_would_have_no_effect_are_refused() -> None:
     for option in options:
         with pytest.raises(ValueError, match=f"{next(iter(option))} needs a history, such as history="):
             FairnessPenalty(env, **option)
-    with pytest.raises(ValueError, match="times_group_size must be left out with a history, got False"):
+    with pytest.raises(ValueError, match="times_group_size must be left out with a history or measure, got False"):
         FairnessPenalty(env, notions="consistency", history=SlidingWindow(9), times_group_size=False)
     with pytest.raises(TypeError, match=r"transform must be an instance of a Transform.*got None"):
         Wrapper(env, None)  # type: ignore[arg-type]

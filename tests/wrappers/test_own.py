@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from numpy.typing import NDArray
 
@@ -30,7 +31,7 @@ from fair_envs.wrappers import (
     counterfactual_observation,
     decision_gap,
 )
-from tests.ferry import BOARD, REFUSE, Env
+from tests.ferry import BOARD, REFUSE, Env, Vector
 
 SIZE: dict[str, Any] = {"seats": 4, "horizon": 12}
 NOTIONS: Any = ["SP", "EO", GroupNotion(name="PP", undefined="unfair")]
@@ -234,6 +235,93 @@ def test_what_plays_other_worlds_refuses(ask: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- several side by side
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("name", ["objectives", "penalty", "two", "one number", "late", "late, accepted", "told below"])
+def test_a_vector_environment_has_the_numbers_of_the_same_one_made_of_rules(mode: AutoresetMode, name: str) -> None:
+    ours = STACKS[name](Vector(3, autoreset_mode=mode, **SIZE))
+    theirs = STACKS[name](gym.vector.SyncVectorEnv([own] * 3, autoreset_mode=mode))
+    assert theirs.fair_spec == ours.fair_spec
+    luck = np.random.default_rng(1)
+    check_reports(ours.reset(seed=1), theirs.reset(seed=1))
+    for _ in range(30):
+        actions = luck.integers(0, 2, 3)
+        step, same = ours.step(actions), theirs.step(actions)
+        check_reports((step[0], step[-1]), (same[0], same[-1]))
+        assert all(np.array_equal(one, other) for one, other in zip(step[1:4], same[1:4], strict=True))
+        if mode is AutoresetMode.DISABLED and (done := step[2] | step[3]).any():
+            options = ({"reset_mask": done.copy()} for _ in range(2))
+            check_reports(ours.reset(options=next(options)), theirs.reset(options=next(options)))
+    assert [len(one) for one in ours.unwrapped.histories] == [len(one) for one in theirs.histories] != []
+
+
+def check_reports(ours: Any, theirs: Any) -> Any:
+    """Fail unless two vector environments show and report the same; return what the first reports."""
+    (seen, told), (also, info) = ours, theirs
+    assert np.array_equal(seen, also) and set(told) <= set(info)
+    for name, column in told.items():
+        if name == "final_info":
+            assert all(np.array_equal(column[key], info[name][key]) for key in column)
+        elif name == "final_obs":
+            pairs = zip(column, info[name], strict=True)
+            assert all(np.array_equal(one, other) for one, other in pairs if one is not None)
+        else:
+            assert np.array_equal(column, info[name]), name
+    return told
+
+
+def test_lanes_that_are_held_make_no_decision() -> None:
+    env: Any = FairnessObjectives(gym.vector.SyncVectorEnv([own] * 2), ["SP"], SlidingWindow(9), keep=True)
+    env.reset(seed=1)
+    env.hold(np.array([True, False]))
+    assert env.step(np.array([BOARD, BOARD]))[-1]["fair_decided"].tolist() == [0, 1]
+    assert env.step(np.array([BOARD, BOARD]))[-1]["fair_decided"].tolist() == [1, 1]
+    assert [env.histories[0].columns(lane)["action"].shape[0] for lane in (0, 1)] == [1, 2]
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_pareto_conditioned_networks_learn_the_same_on_it(mode: AutoresetMode) -> None:
+    pytest.importorskip("moocore")
+    baselines: Any = pytest.importorskip("fair_envs.baselines")
+    settings = baselines.PCNSettings(first_episodes=7, episodes=4, updates=2, batch_size=16)
+
+    def learned(envs: Any) -> Any:
+        env = FairnessObjectives(envs, ["SP", "EO"], SlidingWindow(50))
+        return baselines.PCN(env, settings=settings, seed=3).learn(150)
+
+    ours = learned(Vector(3, autoreset_mode=mode, **SIZE))
+    theirs = learned(gym.vector.SyncVectorEnv([own] * 3, autoreset_mode=mode))
+    assert [len(history) for history in ours.env.histories] == [len(history) for history in theirs.env.histories]
+    for one, other in zip(ours.network.parameters(), theirs.network.parameters(), strict=True):
+        assert np.array_equal(one.detach(), other.detach())
+    assert len(theirs.blank_env.histories[0]) == 0 < len(theirs.env.histories[0])
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_observations_of_a_vector_environment_need_not_be_arrays(mode: AutoresetMode) -> None:
+    envs: Any = gym.vector.SyncVectorEnv([lambda: TimeLimit(Desk(dict_space=True), 1)] * 2, autoreset_mode=mode)
+    env: Any = FairnessObjectives(envs, ["SP"], Full())
+    assert env.reset()[0]["queue"].tolist() == [2, 2]
+    seen, vector, *_ = env.step(np.array([[1, 0], [1, 0]]))
+    assert seen["queue"].tolist() == [2, 2] and vector.tolist() == [[1, -1]] * 2
+
+
+def test_environments_in_processes_are_met() -> None:
+    env: Any = FairnessObjectives(gym.vector.AsyncVectorEnv([own] * 2), ["SP"], Full())
+    env.reset(seed=1)
+    assert env.step(np.array([BOARD, REFUSE]))[1].shape == (2, 2)
+    env.close()
+
+
+def test_vector_environments_without_a_record_are_refused() -> None:
+    with pytest.raises(TypeError, match="with its FairSpec as fair_spec, got"):
+        FairnessObjectives(gym.vector.SyncVectorEnv([lambda: Own(**SIZE)]), ["SP"], Full())
+    with pytest.raises(ValueError, match="env must have the same FairSpec in all its environments"):
+        FairnessObjectives(gym.vector.SyncVectorEnv([own, lambda: DelayedFeedback(own(), delay=2)]), ["SP"], Full())
+    env: Any = FairnessObjectives(gym.vector.SyncVectorEnv([lambda: Desk(start={})]), ["SP"], Full())
+    with pytest.raises(ValueError, match=r"info must contain .*record, fair_individual is missing"):
+        env.reset()
 
 
 def test_several_are_several_wrapped_ones() -> None:

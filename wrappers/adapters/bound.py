@@ -30,15 +30,33 @@ def face_of(env: Any) -> Any:
     known = isinstance(env, (gym.Env, VectorEnv, ParallelEnv)) or _is_vec_env(env)
     if known and isinstance(getattr(env.unwrapped, "lanes", None), (Lanes, Worlds)):
         return env.unwrapped
-    if isinstance(env, gym.Env):
+    if isinstance(env, (gym.Env, VectorEnv)):
         if below := transforms(env):
             return below[0].face
-        if env.has_wrapper_attr("fair_spec") and isinstance(spec := env.get_wrapper_attr("fair_spec"), FairSpec):
-            return OwnFace(env, spec)
+        if (spec := _own_spec(env)) is not None:
+            return OwnFace(env, spec, lanes=env.num_envs if isinstance(env, VectorEnv) else None)
     raise TypeError(
         "env must be an environment of fair_envs, with any interface, or a Gymnasium environment with its FairSpec as "
         f"fair_spec, got {env!r}"
     )
+
+
+def _own_spec(env: Any) -> FairSpec | None:
+    """Return the spec of a user's own environment, or of all environments of a vector environment.
+
+    Raises:
+        ValueError: The environments of a vector environment have different ones.
+    """
+    if isinstance(env, gym.Env):
+        found = [env.get_wrapper_attr("fair_spec")] if env.has_wrapper_attr("fair_spec") else []
+    else:
+        try:
+            found = list(env.unwrapped.get_attr("fair_spec"))
+        except AttributeError:  # of an environment, or of a vector environment without get_attr
+            return None
+    if any(spec != found[0] for spec in found):
+        raise ValueError("env must have the same FairSpec in all its environments, got different ones")
+    return found[0] if found and isinstance(found[0], FairSpec) else None
 
 
 def _is_vec_env(env: Any) -> bool:

@@ -492,6 +492,8 @@ class Fraud(Rules):
         "always": "fair_envs.evaluation.deciders:Always",
         "never": "fair_envs.evaluation.deciders:Never",
         "correct": "fair_envs.evaluation.deciders:Correct",
+        "random-rate": "fair_envs.evaluation.deciders:RandomRate",
+        "above-amount": "fair_envs.envs.fraud.policies:AboveAmount",
     }
     Params: ClassVar[type] = FraudParams
     presets = PROFILES

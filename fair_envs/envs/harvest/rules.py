@@ -656,6 +656,7 @@ class Harvest(Rules):
 
     name: ClassVar[str] = "harvest"
     drawn_by: ClassVar[str] = "fair_envs.envs.harvest.render:HarvestRenderer"
+    policies: ClassVar[Mapping[str, str]] = {"greedy": "fair_envs.envs.harvest.policies:GreedyHarvester"}
     action_names: ClassVar[Sequence[str]] = ACTION_NAMES
     keys: ClassVar[Mapping[str, int]] = {
         "up": UP,

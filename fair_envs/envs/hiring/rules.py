@@ -533,6 +533,8 @@ class Hiring(Rules):
         "always": "fair_envs.evaluation.deciders:Always",
         "never": "fair_envs.evaluation.deciders:Never",
         "correct": "fair_envs.evaluation.deciders:Correct",
+        "random-rate": "fair_envs.evaluation.deciders:RandomRate",
+        "alternate": "fair_envs.envs.hiring.policies:Alternating",
     }
     action_names: ClassVar[Sequence[str]] = ACTION_NAMES
     Params: ClassVar[type] = HiringParams

@@ -274,6 +274,17 @@ class ShuffledRoles(Remembering):
         self._shadow.records[:] = exchanged(lanes.records, self.roles.argsort(axis=1))
 
 
+class ShuffledPlanner(ShuffledRoles):
+    """The planner, with roles that are randomly assigned in each episode, see `ShuffledRoles`.
+
+    Args:
+        rules: See `Team`.
+    """
+
+    def __init__(self, rules: Rules | None = None) -> None:
+        super().__init__(Planner(rules))
+
+
 def dealt(lanes: Lanes, *, seed: int | np.uint64) -> Ints:
     """Return a uniformly drawn role for each pursuer in the lanes' episodes, shape (B, n)."""
     roles = np.empty((lanes.count, lanes.agents), np.int64)
@@ -289,4 +300,4 @@ def exchanged(records: NDArray[np.void], bodies: Ints) -> NDArray[np.void]:
     return out
 
 
-__all__ = ["Greedy", "Planner", "ShuffledRoles", "Team", "actions_of", "greedy_directions"]
+__all__ = ["Greedy", "Planner", "ShuffledPlanner", "ShuffledRoles", "Team", "actions_of", "greedy_directions"]

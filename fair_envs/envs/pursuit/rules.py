@@ -594,6 +594,7 @@ class Pursuit(Rules):
     policies: ClassVar[Mapping[str, str]] = {
         "greedy": "fair_envs.envs.pursuit.policies:Greedy",
         "planner": "fair_envs.envs.pursuit.policies:Planner",
+        "shuffled-roles": "fair_envs.envs.pursuit.policies:ShuffledPlanner",
     }
     start, step, observe, describe = map(staticmethod, (start, step, observe, describe))
 

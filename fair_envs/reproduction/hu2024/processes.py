@@ -16,7 +16,7 @@ from fair_envs.baselines.ppo.massaging import Massager, most_probable, policy_fu
 from fair_envs.baselines.tasks import FEWEST
 from fair_envs.evaluation import Policy, Transition, VectorEnv, VectorWorld, rollout
 from fair_envs.metrics import long_term, populations
-from fair_envs.metrics.long_term import Measure
+from fair_envs.metrics.measures import Measure
 from fair_envs.support.aliases import Columns, Floats, Ints
 
 World = Literal["lending", "attention", "epidemic"]

@@ -1,0 +1,288 @@
+"""A callback for Stable-Baselines3: measures of fairness in the course of any training."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
+
+from fair_envs.assessment.played import System, id_of
+from fair_envs.baselines.ppo.ppo import lanes_env_of
+from fair_envs.core import Lanes
+from fair_envs.core.interactions import PREFIX, FairSpec, columns
+from fair_envs.metrics.intervals import check_choice
+from fair_envs.metrics.measures import Measure, MeasureOf
+from fair_envs.metrics.rates import quotients
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import PositiveInt, checked
+from fair_envs.tasks import TASKS, Task, default_task, task_of
+from fair_envs.wrappers.adapters.own import OwnRules
+
+GROUP = "fairness"
+When = Literal["above", "below"]
+
+
+class FairnessCallback(BaseCallback):
+    """Measures fairness while any Stable-Baselines3 algorithm trains, and logs it to TensorBoard.
+
+    It logs the mean of each measure as ``fairness/NAME``, the pooled rate of each group as ``fairness/rate/GROUP``, and
+    the largest difference between these rates as ``fairness/gap``. The numbers are of the policy in training, which
+    still explores; `fair_envs.evaluate` measures it on test episodes.
+
+    The environment is one of this package: made by `fair_envs.make_sb3`, or by `gymnasium.make` in any vector
+    environment of Stable-Baselines3. Your own environment also works if its ``info`` has the record.
+
+    Args:
+        measures: What is measured: names (``"short"`` and ``"long"`` of the task, or notions such as
+            ``"equal_opportunity"``), measures, or functions from a number of lanes to a measure. None: the task's
+            short-term and long-term measure.
+        task: The task, or the id of an environment whose task is used; None: that of the environment.
+        steps: Smallest number of steps, over all environments, in a logged mean. Numbers are logged at the end of the
+            first rollout with which there are as many, and then start again.
+        stop_at: A limit for the first measure; None: the training does not stop early.
+        stop_when: ``"below"``: the training stops when the mean of the first measure is at or below the limit, such as
+            a gap that is small enough. ``"above"``: when it is at or above the limit.
+        verbose: 1: print why the training stops.
+
+    Raises:
+        ValueError: An argument is invalid or, when the training starts, the environment does not report what a measure
+            needs.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from stable_baselines3 import PPO
+        >>> from fair_envs.baselines import FairnessCallback
+        >>> model = PPO("MlpPolicy", gym.make("FairLending-v0", horizon=100), n_steps=64)
+        >>> learned = model.learn(64, callback=FairnessCallback(stop_at=0.05))
+    """
+
+    def __init__(
+        self,
+        measures: Sequence[str | Measure | MeasureOf] | None = None,
+        *,
+        task: Task | str | None = None,
+        steps: int = 500,
+        stop_at: float | None = None,
+        stop_when: When = "below",
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(verbose)
+        if isinstance(measures, str) or (measures is not None and not measures):
+            raise ValueError(f"measures must be a list of at least one measure, got {measures!r}")
+        check_choice(stop_when, "stop_when", ("above", "below"))
+        self._given = ("short", "long") if measures is None else tuple(measures)
+        self._task = task_of(task) if isinstance(task, str) else task
+        self._least = checked("steps", steps, PositiveInt)
+        self.stop_at, self.stop_when = None if stop_at is None else float(stop_at), stop_when
+        self.measures: dict[str, Measure] = {}
+        self._stopped = False
+
+    def _on_training_start(self) -> None:
+        """Create the measures for the training's environment."""
+        self._source: Source = source_of(self.training_env)
+        system = self._source.system(self._task)
+        lanes, rules = self._source.lanes, system.seen
+        made = [_made(one, system.task, rules, lanes) for one in self._given]
+        self.measures = dict(zip(_names(made), made, strict=True))
+        self._rate = system.task.rate_measure(rules, lanes)
+        self._hidden, self._stopped = system.hidden, False
+        self._clear()
+        self._labels = self._source.labels() if self._hidden else None
+
+    def _clear(self) -> None:
+        self._sums = dict.fromkeys(self.measures, 0.0)
+        self._counts = dict.fromkeys(self.measures, 0)
+        self._totals: Floats = np.zeros((len(self._rate.group_names), 2))
+        self._seen = 0
+
+    def _on_step(self) -> bool:
+        """Update the measures; return False when the limit was reached."""
+        info, reward, ended = self._source.step(self.locals)
+        if self._labels is not None:
+            own = np.asarray(info[PREFIX + "feedback"])
+            info = {**info, PREFIX + "feedback": self._labels.reshape(own.shape)}
+        for name, measure in [*self.measures.items(), ("", self._rate)]:
+            value = measure.update(info, reward, ended=ended)
+            if name:
+                known = value[~np.isnan(value)]
+                self._sums[name] += float(known.sum())
+                self._counts[name] += known.size
+            else:
+                self._totals += self._rate.latest.sum(axis=0)
+            measure.restart(ended)
+        self._labels = self._source.labels() if self._hidden else None
+        self._seen += self._source.lanes
+        return not self._stopped
+
+    def _on_rollout_end(self) -> None:
+        """Log the means since they were last logged, and compare the first one with the limit."""
+        if self._seen < self._least:
+            return
+        means = {name: self._sums[name] / count if count else float("nan") for name, count in self._counts.items()}
+        for name, mean in means.items():
+            self.logger.record(f"{GROUP}/{name}", mean)
+        rates = quotients(self._totals)
+        for name, rate in zip(self._rate.group_names, rates, strict=True):
+            self.logger.record(f"{GROUP}/rate/{name}", float(rate))
+        known = rates[~np.isnan(rates)]
+        self.logger.record(f"{GROUP}/gap", float(np.ptp(known)) if known.size > 1 else float("nan"))
+        self._stopped = self._reached(next(iter(means.items())))
+        self._clear()
+
+    def _reached(self, first: tuple[str, float]) -> bool:
+        name, mean = first
+        if self.stop_at is None or np.isnan(mean):
+            return False
+        reached = mean >= self.stop_at if self.stop_when == "above" else mean <= self.stop_at
+        if reached and self.verbose:
+            print(f"stopped: {name} is {mean:.4g}, {self.stop_when} the limit {self.stop_at:.4g}")
+        return reached
+
+
+def _made(given: Any, task: Task, rules: Any, lanes: int) -> Measure:
+    """Return a measure that was given by name, as an object or as a function of the number of lanes."""
+    found = task.measure(given, rules, lanes) if isinstance(given, str) else given
+    if not isinstance(found, Measure) and callable(found):
+        found = found(lanes)
+    if not isinstance(found, Measure):
+        raise ValueError(f"measures must be names, measures or functions that return a measure, got {given!r}")
+    if found.lanes != lanes:
+        raise ValueError(f"measures must have {lanes} lanes, one for each environment, got {found.lanes}")
+    return found
+
+
+def _names(measures: Sequence[Measure]) -> list[str]:
+    """Return different names of measures for the log."""
+    names = [measure.name or type(measure).__name__ for measure in measures]
+    return [name if names.count(name) == 1 else f"{name} {place}" for place, name in enumerate(names, start=1)]
+
+
+# Where the record comes from ------------------------------------------------------------------------------------------
+
+
+class Source:
+    """Reads the record of each step from a training's environment.
+
+    Args:
+        env: The vector environment.
+
+    Attributes:
+        lanes: Number of lanes (B).
+    """
+
+    lanes: int
+
+    def system(self, task: Task | None) -> System:
+        """Return the environment and its task."""
+        raise NotImplementedError
+
+    def step(self, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, Flags]:
+        """Return the columns of the last step, the agents' rewards, shape (B, agents), and the ended lanes.
+
+        Args:
+            given: The local variables of the algorithm's rollout.
+        """
+        raise NotImplementedError
+
+    def labels(self) -> Ints:
+        """Return the labels of the people of the next step, shape (B, M)."""
+        raise NotImplementedError
+
+
+class BatchSource(Source):
+    """A batch made by `fair_envs.make_sb3`."""
+
+    def __init__(self, env: Any) -> None:
+        self._env, self.lanes = env, env.lanes.count
+
+    def system(self, task: Task | None) -> System:
+        """Return the environment and its task."""
+        return _system(self._env.lanes.rules, task)
+
+    def step(self, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, Flags]:
+        """Return the columns, rewards and ended lanes of the last step."""
+        env = self._env
+        rows = env.num_envs // self.lanes
+        ended = np.asarray(given["dones"], bool)[::rows]
+        return columns(env.lanes.rules.spec, env.interactions, None), env.agent_reward, ended
+
+    def labels(self) -> Ints:
+        """Return the labels of the people of the next step."""
+        lanes = self._env.lanes
+        return np.asarray(lanes.rules.oracle(lanes.records)["feedback"])
+
+
+class InfoSource(Source):
+    """Single environments in a vector environment of Stable-Baselines3, whose infos have the record."""
+
+    def __init__(self, env: Any) -> None:
+        self._env, self.lanes = env, env.num_envs
+        found = _attributes(env, "lanes")
+        self._own = [lanes for lanes in found if isinstance(lanes, Lanes)]
+        reported = _attributes(env, "fair_spec")
+        if not reported:
+            raise ValueError(
+                "env must report the record of fair_envs.core.interactions in info, which the wrapper Annotate adds; "
+                f"got {env!r} without a fair_spec"
+            )
+        self._spec: FairSpec = reported[0]
+
+    def system(self, task: Task | None) -> System:
+        """Return the environment and its task; labels are read only from environments in this process."""
+        if self._own:
+            found = _system(self._own[0].rules, task)
+            here = getattr(self._env.unwrapped, "envs", None) is not None
+            if here and self._spec == found.rules.spec:
+                return found
+            rules: Any = copy.copy(found.rules)
+            rules.spec = self._spec  # as wrappers report it
+            return replace(found, rules=rules, env=self._env)
+        spaces = self._env.observation_space, self._env.action_space
+        rules = OwnRules("env", self._spec, spaces=spaces)
+        name = getattr(next(iter(_attributes(self._env, "spec")), None), "id", rules.name)
+        chosen = task or TASKS.get(name) or default_task(name, rules)
+        return System(env_id=name, rules=rules, task=chosen, env=self._env)
+
+    def step(self, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, Flags]:
+        """Return the columns, rewards and ended lanes of the last step."""
+        infos = given["infos"]
+        missing = [place for place, info in enumerate(infos) if PREFIX + "action" not in info]
+        if missing:
+            raise ValueError(f"info must have the key 'fair_action', got {sorted(infos[missing[0]])}")
+        keys = [key for key in infos[0] if key.startswith(PREFIX)]
+        found: dict[str, NDArray[Any]] = {key: np.stack([info[key] for info in infos]) for key in keys}
+        reward: Any = given["rewards"]
+        if "agent_reward" in infos[0]:
+            reward = np.stack([info["agent_reward"] for info in infos])
+        return found, reward, np.asarray(given["dones"], bool)
+
+    def labels(self) -> Ints:
+        """Return the labels of the people of the next step."""
+        lanes = _attributes(self._env, "lanes")
+        return np.concatenate([np.asarray(own.rules.oracle(own.records)["feedback"]) for own in lanes])
+
+
+def source_of(env: Any) -> Source:
+    """Return where the record of a training's environment comes from.
+
+    Raises:
+        ValueError: The environment has no record.
+    """
+    found = lanes_env_of(env)
+    return InfoSource(env) if found is None else BatchSource(found)
+
+
+def _system(rules: Any, task: Task | None) -> System:
+    name = id_of(rules)
+    return System(env_id=name, rules=rules, task=task or TASKS.get(name) or default_task(name, rules))
+
+
+def _attributes(env: Any, name: str) -> list[Any]:
+    """Return an attribute of each single environment; empty if they have none."""
+    try:
+        return list(env.get_attr(name))
+    except AttributeError:
+        return []

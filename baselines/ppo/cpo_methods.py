@@ -1,0 +1,89 @@
+"""The method CPO: its settings and its training."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.type_aliases import MaybeCallback
+
+from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.methods import Method
+from fair_envs.baselines.ppo.cpo import CPO
+from fair_envs.baselines.ppo.methods import evaluate, policy, without_measure
+from fair_envs.baselines.settings import RECOMMENDED, PPOSettings, recommended_preset
+from fair_envs.baselines.training import ignoring_smaller_batches, load_as, measure_of, train_as, training_env
+from fair_envs.support.parameters import NonNegative, Positive, setting
+from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
+from fair_envs.tasks import rules_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class CPOTraining(PPOSettings):
+    """Settings of a training with constrained policy optimisation; equal settings give equal networks.
+
+    Raises:
+        ValueError: A value is outside its range.
+    """
+
+    algorithm: Literal["cpo"] = "cpo"
+    measure: str = setting("short", "Measure that is limited: short, long, rate or the name of a notion.")
+    limit: NonNegative = setting(0.05, "Limit on the mean of the measure over steps.")
+    max_kl: Positive = setting(0.01, "Size of the trust region: the largest mean divergence of two policies.")
+
+
+def make_cpo(config: CPOTraining) -> BaseAlgorithm:
+    """Return the untrained model.
+
+    Raises:
+        ValueError: A parameter is outside its range, or the environment does not report what the measure needs.
+        TypeError: A parameter of the environment is unknown.
+    """
+    first = TRAINING_SEEDS + LANES_EACH * config.seed
+    short = measure_of(config, config.measure, rules_for(config.env_id, **config.parameters))
+    env = training_env(config, seed=first)
+    own: dict[str, Any] = {"short": short, "limit": config.limit, "max_kl": config.max_kl}
+    with ignoring_smaller_batches():
+        model = CPO("MlpPolicy", env, policy_kwargs={"net_arch": list(config.net_arch)}, **own, **config.of_learner())
+    env.seed(first)  # replaces the seed set by the model
+    return model
+
+
+def train_only(
+    config: CPOTraining,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: MaybeCallback = None,
+) -> BaseAlgorithm:
+    """Train and return the model; arguments, files and errors are the same as in `fair_envs.baselines.train`."""
+    return train_as(config, make_cpo, out=out, resume=resume, progress=progress, callback=callback)
+
+
+def load_cpo(run: str | Path) -> tuple[BaseAlgorithm, CPOTraining]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder contains no run.
+    """
+    return load_as(run, CPOTraining, make_cpo)
+
+
+train_cpo = evaluating(train_only, policy)
+METHODS = (
+    Method(
+        name="cpo",
+        summary="Constrained policy optimisation: trust-region steps that keep the mean of a measure below a limit.",
+        settings=CPOTraining,
+        train=train_cpo,
+        load=load_cpo,
+        evaluated=evaluate,
+        policy=policy,
+        unsupported=without_measure,
+        own=True,
+        unused=frozenset({"clip_range", "ent_coef", "vf_coef"}),
+        presets=RECOMMENDED,
+        preset=recommended_preset(CPOTraining),
+    ),
+)

@@ -1,0 +1,80 @@
+"""Methods for functions of expected returns: parity, ELBERT, a PID-Lagrangian, and welfare functions."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.methods import Method
+from fair_envs.baselines.ppo.functions import OBJECTIVES, Name
+from fair_envs.baselines.ppo.methods import evaluate, policy
+from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
+from fair_envs.baselines.settings import RECOMMENDED, recommended
+from fair_envs.support.parameters import checked
+from fair_envs.tasks import task_of
+
+OWN: Mapping[str, tuple[frozenset[str], str]] = {
+    "parity": (frozenset({"alpha", "smoothing"}), "PPO of the reward minus the largest gap between the groups' rates."),
+    "elbert": (
+        frozenset({"alpha", "beta", "profile"}),
+        "PPO of the reward minus the squared gap between the groups' long-term benefit rates (Xu et al. 2024).",
+    ),
+    "lagrangian": (
+        frozenset({"measure", "limit", "proportional", "integral", "derivative"}),
+        "PPO of the reward under a limit on a measure, with a multiplier set by a PID controller.",
+    ),
+    "ggf": (frozenset({"weight", "ratio"}), "PPO of the reward and the generalised Gini welfare of the groups."),
+    "nash": (frozenset({"weight"}), "PPO of the reward and the Nash welfare of the groups."),
+    "alpha-fair": (frozenset({"weight", "aversion"}), "PPO of the reward and the alpha-fair welfare of the groups."),
+    "maxmin": (frozenset({"weight", "beta"}), "PPO of the reward and the rate of the worst-off group."),
+}
+"""The specific settings of each method, and its summary."""
+
+STRENGTHS: Mapping[str, Mapping[str, Any]] = {
+    "parity": {"alpha": 0.5},
+    "elbert": {"alpha": 5.0},
+}
+"""Recommended settings of single methods."""
+
+
+def without_rate(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported, or ""."""
+    task = task_of(env_id)
+    try:
+        rules = task.rules(**given.get("parameters", {}))
+        task.rate_measure(rules, 1)
+        if given.get("measure", "rate") != "rate":
+            task.measure(given["measure"], rules, 1)
+    except ValueError as error:
+        return f"needs benefits and demands of groups: {error}"
+    return ""
+
+
+def preset_of(method: Name) -> Any:
+    """Return the function ``preset`` of a method."""
+
+    def preset(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        checked("preset", name, Literal["recommended"])
+        return {**recommended(ObjectiveTraining, given), **STRENGTHS.get(method, {})}
+
+    return preset
+
+
+SPECIFIC = frozenset().union(*(own for own, _ in OWN.values()))
+
+METHODS = tuple(
+    Method(
+        name=name,
+        summary=OWN[name][1],
+        settings=ObjectiveTraining,
+        train=evaluating(train_objective, policy),
+        load=load_objective,
+        evaluated=evaluate,
+        policy=policy,
+        unsupported=without_rate,
+        unused=SPECIFIC - OWN[name][0],
+        own=True,
+        presets=RECOMMENDED,
+        preset=preset_of(name),  # type: ignore[arg-type]
+    )
+    for name in OBJECTIVES
+)

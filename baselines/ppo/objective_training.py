@@ -1,0 +1,128 @@
+"""Trains PPO for functions of expected returns: parity, ELBERT, welfare functions and a PID-Lagrangian."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.type_aliases import MaybeCallback
+
+from fair_envs.baselines.ppo.functions import OBJECTIVES, Controller, Lagrangian, Name, Objective
+from fair_envs.baselines.ppo.objectives import ObjectivePPO, Profile
+from fair_envs.baselines.settings import PPOSettings
+from fair_envs.baselines.training import (
+    POLICIES,
+    Sharing,
+    ignoring_smaller_batches,
+    load_as,
+    measure_of,
+    train_as,
+    training_env,
+)
+from fair_envs.support.parameters import NonNegative, Positive, PositiveInt, UnitInterval, setting
+from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
+from fair_envs.tasks import rules_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveTraining(PPOSettings):
+    """Settings of a training for a function of expected returns, see `fair_envs.baselines.ppo.functions`.
+
+    Raises:
+        ValueError: A value is outside its range, or the environment does not report what the measure needs.
+    """
+
+    algorithm: Name = "elbert"
+    sharing: Sharing = setting(
+        "all", "Which agents share an actor and a critic: no agents (none), each group (groups) or all agents (all)."
+    )
+    skip_idle: bool = setting(True, "Whether steps in which an agent had no turn are excluded from the policy loss.")
+    alpha: NonNegative = setting(1.0, "Weight of the gap between the groups' rates, in typical rewards per step.")
+    smoothing: NonNegative = setting(0.02, "Gap below which the penalty is about quadratic.")
+    beta: Positive = setting(20.0, "Sharpness of soft maxima and minima.")
+    weight: UnitInterval = setting(0.5, "Weight of the welfare; 0 is the reward only, 1 the welfare only.")
+    ratio: UnitInterval = setting(0.5, "Weight of a group divided by that of the next worse-off group.")
+    aversion: NonNegative = setting(2.0, "Aversion to inequality; 0 is the sum, 1 Nash welfare, large values maxmin.")
+    measure: str = setting("rate", "The limited measure: rate (the gap of the groups' rates), short, long or a notion.")
+    limit: NonNegative = setting(0.05, "Upper limit of the measure.")
+    proportional: NonNegative = setting(5.0, "Gain of the multiplier for the excess over the limit.")
+    integral: NonNegative = setting(0.1, "Gain of the multiplier for the sum of all excesses so far.")
+    derivative: NonNegative = setting(0.0, "Gain of the multiplier for an increase of the measure.")
+    half_life: NonNegative = setting(2.0, "Rollouts after which an estimate of an expected return has half its weight.")
+    critic_epochs: PositiveInt = setting(2, "Passes of the critic of benefits and demands over each rollout.")
+    profile: Profile = setting("recommended", "How advantages are combined: as derived, or as in the published code.")
+
+    def __post_init__(self) -> None:
+        """Check the settings, and that the environment has what the measures need."""
+        super().__post_init__()
+        rules = rules_for(self.env_id, **self.parameters)
+        measure_of(self, "rate", rules)
+        if self.limits_cost:
+            measure_of(self, self.measure, rules)
+        if self.sharing != "all" and not rules.multi_agent:
+            raise ValueError(
+                f"sharing must be 'all' on {self.env_id}, which has one decision-maker, got {self.sharing!r}"
+            )
+
+    @property
+    def limits_cost(self) -> bool:
+        """Whether a measure other than the gap of rates is limited."""
+        return self.algorithm == "lagrangian" and self.measure != "rate"
+
+    def objective(self) -> Objective:
+        """Return the function F."""
+        kind = OBJECTIVES[self.algorithm]
+        settings = {**dataclasses.asdict(self), "a": self.aversion}
+        own = {one.name: settings[one.name] for one in dataclasses.fields(kind) if one.name in settings}
+        return kind(**own, **({"of_rates": not self.limits_cost} if kind is Lagrangian else {}))
+
+
+def make_objective(config: ObjectiveTraining) -> ObjectivePPO:
+    """Return the untrained model.
+
+    Raises:
+        ValueError: A parameter of the environment is outside its range.
+        TypeError: A parameter of the environment is unknown.
+    """
+    policy, append = POLICIES[config.sharing]
+    first = TRAINING_SEEDS + LANES_EACH * config.seed
+    env = training_env(config, seed=first, append=append)
+    rules = rules_for(config.env_id, **config.parameters)
+    with ignoring_smaller_batches():
+        model = ObjectivePPO(
+            policy,
+            env,
+            objective=config.objective(),
+            rate=measure_of(config, "rate", rules),
+            cost=measure_of(config, config.measure, rules) if config.limits_cost else None,
+            controller=Controller(config.proportional, config.integral, config.derivative),
+            half_life=config.half_life,
+            critic_epochs=config.critic_epochs,
+            profile=config.profile,
+            skip_idle=config.skip_idle,
+            policy_kwargs={"net_arch": list(config.net_arch)},
+            **config.of_learner(),
+        )
+    env.seed(first)  # replaces the seed set by the model
+    return model
+
+
+def train_objective(
+    config: ObjectiveTraining,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: MaybeCallback = None,
+) -> BaseAlgorithm:
+    """Train and return the model; arguments, files and errors are the same as in `fair_envs.baselines.train`."""
+    return train_as(config, make_objective, out=out, resume=resume, progress=progress, callback=callback)
+
+
+def load_objective(run: str | Path) -> tuple[BaseAlgorithm, ObjectiveTraining]:
+    """Return the model of a run's last checkpoint, for evaluation, and its settings.
+
+    Raises:
+        FileNotFoundError: The folder contains no run.
+    """
+    return load_as(run, ObjectiveTraining, make_objective)

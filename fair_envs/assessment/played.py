@@ -1,0 +1,270 @@
+"""The environments that are evaluated: the rules of this package, and any Gymnasium environment with a record."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from fair_envs.core import Lanes, Rules
+from fair_envs.core.interactions import PREFIX
+from fair_envs.evaluation import LanesWorld, Policy, Transition, World, begun
+from fair_envs.registration import TABLE, make_rules
+from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.parameters import shown
+from fair_envs.tasks import TASKS, AnyRules, Task, default_task, environment_id, parameters_of, task_of
+from fair_envs.wrappers.adapters.own import own_rules
+
+PLAIN = ("OrderEnforcing", "PassiveEnvChecker")  # wrappers of `gymnasium.make` that change nothing
+OF_SB3 = ("Monitor", "VecMonitor", "VecNormalize")  # the same of Stable-Baselines3; models normalise for themselves
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class System:
+    """An environment to evaluate policies in.
+
+    Attributes:
+        env_id: Its id; the name of its class if it has none.
+        rules: Its rules, or what is known of a user's own environment.
+        task: What is measured.
+        parameters: The given parameters, for the report.
+        env: The environment that is played; None: the lanes of the rules are played.
+        seen: The rules with the record that the evaluation reads: labels are the ground truth where the rules know it.
+    """
+
+    env_id: str
+    rules: AnyRules
+    task: Task
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    env: Any = None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the evaluation reads labels that the environment does not report at once, from `Rules.oracle`."""
+        rules, spec = self.rules, self.rules.spec
+        if self.env is not None or not isinstance(rules, Rules) or rules.multi_agent:
+            return False
+        if spec.feedback == "full" and not spec.only_accepted:
+            return False
+        return "feedback" in rules.oracle(np.zeros(1, rules.dtype).view(np.recarray))
+
+    @property
+    def seen(self) -> AnyRules:
+        """The rules as the evaluation reads their record: with all labels, if they are known."""
+        if not self.hidden:
+            return self.rules
+        found = copy.copy(self.rules)
+        spec = replace(self.rules.spec, feedback="full", only_accepted=False, delay=0)
+        vars(found)["spec"] = spec
+        return found
+
+    def lanes(self, wanted: int) -> int:
+        """Return the number of episodes that are played in parallel."""
+        return wanted if self.env is None else 1
+
+    def world(self, seeds: NDArray[np.uint64], policy: Policy, *, success: bool, threads: int) -> "AnyWorld":
+        """Return a world at the start of an episode for each seed."""
+        if self.env is not None:
+            return SingleWorld(self.env, int(seeds[0]), success=success)
+        lanes = begun(self.rules, seeds, threads=threads)  # type: ignore[arg-type]  # without `env`, they are rules
+        return SeenWorld(lanes, append_group=policy.append_group, labels=self.hidden, success=success)
+
+
+def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[str, Any] | None = None) -> System:
+    """Return what is evaluated.
+
+    Args:
+        env: An id, rules, or an environment with any interface; see `fair_envs.assessment.evaluate`.
+        task: The task, or the id of an environment whose task is used; None: the environment's own.
+        parameters: Parameters of the environment, if it is given by its id.
+
+    Raises:
+        ValueError: The id is unknown, the environment has no record, it has wrappers that cannot be played, or
+            parameters are given for an environment that exists already.
+        TypeError: It is not an environment.
+    """
+    chosen = task_of(task) if isinstance(task, str) else task
+    if chosen is not None and not isinstance(chosen, Task):
+        raise TypeError(f"task must be a Task or the id of an environment, got {task!r}")
+    if isinstance(env, str):
+        name = environment_id(env)
+        own = chosen or task_of(name)
+        values = {**(own.parameters if own.env_id == name else {}), **(parameters or {})}
+        return replace(system_of(exactly(name, values), task=own), env_id=name, parameters=values)
+    if parameters:
+        raise ValueError(f"parameters must be left out for an environment that exists, got {shown(parameters)}")
+    if isinstance(env, Rules):
+        return _of_rules(env, chosen)
+    env = getattr(getattr(env, "unwrapped", None), "envs", [env])[0]  # of Stable-Baselines3's own batches
+    if isinstance(env, gym.Env):
+        return _of_env(env, chosen)
+    lanes = getattr(getattr(env, "unwrapped", None), "lanes", None)
+    if lanes is None:
+        raise TypeError(
+            f"env must be an id, rules or an environment with a record, got {env!r}; give a Gymnasium environment of "
+            "your own a fair_spec with fair_envs.wrappers.Annotate"
+        )
+    if wrapper := _wrapper(env):
+        raise ValueError(
+            f"env must be a batch without wrappers, got one with {wrapper}; wrap the environment of gymnasium.make "
+            "instead, which is played with its wrappers"
+        )
+    return _of_rules(lanes.rules, chosen)
+
+
+def exactly(env_id: str, parameters: Mapping[str, Any]) -> Any:
+    """Return the rules, or a user's own Gymnasium environment, with exactly these parameters.
+
+    Raises:
+        ValueError: A parameter is unknown or has a value outside its range.
+    """
+    if env_id in TABLE:
+        return make_rules(env_id, **parameters)
+    known = parameters_of(env_id)
+    for given in parameters:
+        if known is not None and given not in known:
+            raise ValueError(f"parameters must be among {', '.join(known) or 'none'}, got {given!r}")
+    return gym.make(env_id, **parameters)
+
+
+def _of_rules(rules: Rules, task: Task | None) -> System:
+    name = id_of(rules)
+    if task is None:
+        task = TASKS[name] if name in TASKS else default_task(name, rules)
+    return System(env_id=name, rules=rules, task=task)
+
+
+def _of_env(env: gym.Env[Any, Any], task: Task | None) -> System:
+    """Return a system that plays a Gymnasium environment; without wrappers, the lanes of its rules."""
+    base: Any = env.unwrapped
+    own = isinstance(getattr(base, "lanes", None), Lanes)
+    if own and not _wrapper(env) and base.focal_agent is None:
+        return _of_rules(base.lanes.rules, task)
+    rules: AnyRules = base.lanes.rules if own else own_rules(env)
+    if own and env.get_wrapper_attr("fair_spec") != rules.spec:  # a wrapper changes the record
+        rules = copy.copy(rules)
+        vars(rules)["spec"] = env.get_wrapper_attr("fair_spec")
+    name = id_of(rules) if own else getattr(env.spec, "id", rules.name)  # type: ignore[arg-type]
+    if task is None:
+        task = TASKS[name] if name in TASKS else default_task(name, rules)
+    return System(env_id=name, rules=rules, task=task, env=env)
+
+
+def id_of(rules: Rules) -> str:
+    """Return the id with which rules are registered; the name of their class if they are not."""
+    module = type(rules).__module__
+    found = (name for name, entry in TABLE.items() if module == entry.module or module.startswith(f"{entry.module}."))
+    return next(found, type(rules).__name__)
+
+
+def _wrapper(env: Any) -> str:
+    """Return the name of a wrapper that may change what is played; empty if there is none."""
+    inner = getattr(env, "env", getattr(env, "venv", None))
+    while inner is not None:
+        if type(env).__name__ not in (*PLAIN, *OF_SB3):
+            return type(env).__name__
+        env, inner = inner, getattr(inner, "env", getattr(inner, "venv", None))
+    return ""
+
+
+# Worlds ---------------------------------------------------------------------------------------------------------------
+
+
+class SeenWorld(LanesWorld):
+    """Lanes whose labels are read before each step, for the evaluation alone: policies do not receive them.
+
+    Args:
+        lanes: The lanes, at the start of their episodes.
+        append_group: Whether observations end with the agent's group.
+        labels: Whether labels are read from `Rules.oracle`.
+        success: Whether the success of a team is read at the end of episodes.
+
+    Attributes:
+        labels: The labels of the people of the last step, shape (B, M), or None.
+        success: Which lanes' teams have succeeded, shape (B,).
+    """
+
+    def __init__(self, lanes: Lanes, *, append_group: bool, labels: bool, success: bool) -> None:
+        super().__init__(lanes, append_group=append_group)
+        self._read, self._succeeds = labels, success
+        self.labels: Ints | None = None
+        self.success: Flags = np.zeros(lanes.count, bool)
+
+    def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
+        """Play one step of the active lanes."""
+        lanes = self.lanes
+        self.labels = np.asarray(lanes.rules.oracle(lanes.records)["feedback"]) if self._read else None
+        step = super().step(action, active, episode)
+        if self._succeeds and step.ended.any():
+            self.success |= step.ended & lanes.rules.team_outcome(lanes.records).success
+        return step
+
+
+class SingleWorld(World):
+    """One episode of a Gymnasium environment that reports the record, with its wrappers.
+
+    Args:
+        env: The environment.
+        seed: The seed of the episode, and of the random numbers that policies sample with.
+        success: Whether the success of a team is read at the end of the episode.
+
+    Attributes:
+        labels: Always None.
+        success: Whether the team has succeeded, shape (1,).
+    """
+
+    count = 1
+    labels: None = None
+
+    def __init__(self, env: Any, seed: int, *, success: bool) -> None:
+        self.env, self._seed, self._time, self._succeeds = env, seed, 0, success
+        lanes = getattr(env.unwrapped, "lanes", None)
+        self.lanes = lanes if isinstance(lanes, Lanes) else None
+        self.success: Flags = np.zeros(1, bool)
+        observation, _ = env.reset(seed=seed)
+        self.observation = self._shown(observation)
+
+    def uniforms(self) -> Floats:
+        """Return random numbers, shape (1, agents), as a function of the seed and the time."""
+        space = self.env.action_space
+        several = isinstance(space, gym.spaces.MultiDiscrete)
+        agents = 1 if self.lanes is None or self.env.unwrapped.focal_agent is not None else self.lanes.agents
+        shape = (1, agents, *space.shape) if several and agents == 1 else (1, agents)
+        return np.random.default_rng([self._seed, self._time]).random(shape)
+
+    def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
+        """Play one step."""
+        space = self.env.action_space
+        before, chosen = self.observation, np.asarray(action)[0]
+        if isinstance(space, gym.spaces.Discrete):
+            given: Any = int(chosen.reshape(-1)[0])
+        else:
+            given = chosen.reshape(space.shape).astype(space.dtype)
+        observation, reward, terminated, truncated, info = self.env.step(given)
+        self._time += 1
+        self.observation = self._shown(observation)
+        ended = active & (terminated or truncated)
+        if self._succeeds and ended[0] and self.lanes is not None:
+            self.success = self.lanes.rules.team_outcome(self.lanes.records).success
+        own = np.asarray(info.get("agent_reward", reward), np.float64).reshape(1, -1)
+        columns = {key: np.asarray(value)[np.newaxis] for key, value in info.items() if key.startswith(PREFIX)}
+        return Transition(
+            observation=before,
+            action=action,
+            reward=own,
+            active=active,
+            ended=ended,
+            episode=episode,
+            tell=lambda: columns,
+        )
+
+    def _shown(self, observation: Any) -> Any:
+        if isinstance(observation, dict):
+            return observation
+        return np.asarray(observation)[np.newaxis, np.newaxis]
+
+
+AnyWorld = SeenWorld | SingleWorld

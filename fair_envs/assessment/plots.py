@@ -1,0 +1,97 @@
+"""Plots of evaluations: rates of groups, the gap over time, and performance against the gap."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fair_envs.metrics import Estimate
+
+SIZE = (6.4, 4.0)  # inches
+
+
+def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, title: str) -> Path:
+    """Write a dot plot with intervals, one row for each policy and one colour for each group; return its path.
+
+    Args:
+        rows: The estimates of each group, by policy.
+        path: The file.
+        title: What is estimated, for the axis.
+    """
+    figure, axes = _figure(len(rows))
+    groups = list(next(iter(rows.values())))
+    for place, group in enumerate(groups):
+        shift = (place - (len(groups) - 1) / 2) * 0.5 / len(groups)
+        found = [own[group] for own in rows.values()]
+        _dots(axes, found, np.arange(len(found)) + shift, label=group)
+    axes.set_yticks(np.arange(len(rows)), list(rows))
+    axes.invert_yaxis()
+    axes.set_xlabel(title)
+    axes.legend(frameon=False)
+    return _written(figure, path)
+
+
+def plot_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, title: str) -> Path:
+    """Write gaps since the start of the episode, with their intervals, over steps; return the path.
+
+    Args:
+        curves: ``step``, ``gap``, ``low`` and ``high``, by policy.
+        path: The file.
+        title: What is the gap, for the axis.
+    """
+    figure, axes = _figure(1)
+    for name, curve in curves.items():
+        (line,) = axes.plot(curve["step"], curve["gap"], label=name)
+        axes.fill_between(curve["step"], curve["low"], curve["high"], alpha=0.2, color=line.get_color(), linewidth=0)
+    axes.axhline(0, color="grey", linewidth=0.8)
+    axes.set_xlabel("steps since the start of the episode")
+    axes.set_ylabel(title)
+    if len(curves) > 1:
+        axes.legend(frameon=False)
+    return _written(figure, path)
+
+
+def plot_price(points: Sequence[tuple[str, Estimate, Estimate]], path: Path, *, performance: str, gap: str) -> Path:
+    """Write the price of fairness: performance against the gap, with intervals; return the path.
+
+    Args:
+        points: Name, gap and performance.
+        path: The file.
+        performance: What is performance, for the axis.
+        gap: What is the gap, for the axis.
+    """
+    figure, axes = _figure(1)
+    for name, across, up in points:
+        (dot,) = axes.plot(across.value, up.value, "o", label=name)
+        for value, ends, other in ((across, "x", up), (up, "y", across)):
+            if not np.isnan(value.low):
+                span = [value.low, value.high]
+                line = (span, [other.value] * 2) if ends == "x" else ([other.value] * 2, span)
+                axes.plot(*line, color=dot.get_color(), linewidth=1)
+    axes.set_xlabel(gap)
+    axes.set_ylabel(performance)
+    axes.legend(frameon=False)
+    return _written(figure, path)
+
+
+def _dots(axes: Any, found: Sequence[Estimate], places: Any, *, label: str) -> None:
+    values = np.array([one.value for one in found])
+    ends = np.array([[one.low, one.high] for one in found])
+    errors = np.nan_to_num(np.abs(ends.T - values))
+    axes.errorbar(values, places, xerr=errors, fmt="o", label=label, capsize=2)
+
+
+def _figure(rows: int) -> tuple[Any, Any]:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise ImportError("plots need matplotlib; install it with: pip install 'fair-envs[baselines]'") from error
+    figure = Figure(figsize=(SIZE[0], max(SIZE[1], 1.5 + 0.5 * rows)), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _written(figure: Any, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    return path

@@ -1,0 +1,107 @@
+"""Everything that can be given as a policy: a policy, a function, a name, a run, or a Stable-Baselines3 model."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fair_envs.evaluation import Policy, RandomPolicy, as_policy, policy_of_model, scripted
+from fair_envs.evaluation.policy import Act
+from fair_envs.support.files import read_json
+from fair_envs.support.imports import imported, refuse_stored_paths
+from fair_envs.support.parameters import meant
+
+LOADER = "fair_envs.baselines.players:loaded_policy"
+"""The function that loads runs and models. It is imported when it is needed, because it needs PyTorch."""
+
+
+def policy_of(given: Any, rules: Any, *, deterministic: bool = False) -> Policy:
+    """Return the policy that was given.
+
+    Args:
+        given: A `Policy`; a function from observations (B, agents, ...) and uniform random numbers (B, agents) to
+            actions (B, agents, ...); a Stable-Baselines3 model; or the name of a policy, see `policy_named`.
+        rules: The rules of the environment.
+        deterministic: Whether models take their most likely actions. Runs and other policies do not use it.
+
+    Raises:
+        TypeError: It is none of these.
+        ValueError: The name is unknown, or the model needs other observations or actions.
+    """
+    if isinstance(given, str | Path):
+        return policy_named(str(given), rules, deterministic=deterministic)
+    if is_model(given):
+        return policy_of_model(given, rules, deterministic=deterministic)
+    return as_policy(given)
+
+
+def policy_named(name: str, rules: Any, *, deterministic: bool = False) -> Policy:
+    """Return the policy with a name, for these rules.
+
+    Args:
+        name: ``"random"``, a scripted policy of the environment, the folder of a run, the path of a model's zip, or
+            ``"module:function"``, a function from observations (B, agents, ...) and uniform random numbers (B, agents)
+            to actions (B, agents, ...). Loading a zip runs the code that it contains: only name files that you trust.
+        rules: The rules of the environment.
+        deterministic: Whether a model takes its most likely actions.
+
+    Raises:
+        ValueError: The name is unknown, or the run or model is for another environment.
+    """
+    if name == "random":
+        return RandomPolicy(rules)
+    if is_zip(name) or is_run(name):
+        load: Callable[..., Policy] = imported(LOADER)
+        return load(Path(name), rules, deterministic=deterministic)
+    if ":" in name:
+        return as_policy(function_named(name))
+    if name not in rules.policies:
+        known = ("random", *rules.policies)
+        raise ValueError(
+            f"policy must be {', '.join(map(repr, known))}, a run's folder or module:function, "
+            f"got {name!r}{meant(name, known)}"
+        )
+    return scripted(rules, name)
+
+
+def function_named(name: str) -> Act:
+    """Return the function that ``"module:function"`` names, or raise ValueError."""
+    try:
+        found: Act = imported(name)
+    except (AttributeError, ImportError, ValueError) as error:
+        raise ValueError(f"policy must be the import path of a function, got {name!r}: {error}") from error
+    return found
+
+
+def is_run(name: str) -> bool:
+    """Return whether a policy's name is the folder of a run."""
+    return name != "random" and ":" not in name and Path(name).is_dir()
+
+
+def parameters_of_run(folder: Path, env_id: str) -> dict[str, Any] | None:
+    """Return the parameters with which a run was trained in an environment; None: it was trained in another one.
+
+    Raises:
+        FileNotFoundError: The folder is not a run.
+        ValueError: The run is damaged, or names functions to import that are not trusted.
+    """
+    kept = read_json(folder / "config.json", dict)
+    refuse_stored_paths(kept, file=folder / "config.json")
+    found = kept.get("parameters")
+    return dict(found) if isinstance(found, Mapping) and kept.get("env_id") == env_id else None
+
+
+def is_zip(name: str) -> bool:
+    """Return whether a policy's name is the path of a model's zip."""
+    return name.endswith(".zip") and Path(name).is_file()
+
+
+def is_model(given: Any) -> bool:
+    """Return whether this is a Stable-Baselines3 model, or has its methods."""
+    return callable(getattr(given, "predict", None)) and hasattr(given, "action_space")
+
+
+def name_of(given: Any) -> str:
+    """Return the name of a policy for tables."""
+    if isinstance(given, str | Path):
+        return str(given)
+    return getattr(given, "__name__", type(given).__name__)

@@ -1,0 +1,274 @@
+"""The result of an evaluation: one table for every policy, environment and method."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import fair_envs
+from fair_envs.evaluation.reports import short
+from fair_envs.metrics import Estimate
+from fair_envs.support.files import damaged, read_json
+
+SECTIONS: Mapping[str, str] = {
+    "performance": "performance",
+    "rate": "group rates",
+    "gap": "gaps of the rate",
+    "short-term": "short-term measure",
+    "long-term": "long-term measure",
+    "notion": "other notions",
+    "welfare": "welfare",
+    "twin": "counterfactual twins",
+}
+"""The sections of the table, in their order, and their titles."""
+
+PLAIN_WIDTH = 120
+
+
+class Row(NamedTuple):
+    """One number of an evaluation.
+
+    Attributes:
+        section: See `SECTIONS`.
+        name: What is measured, such as ``"true positive rate"``.
+        of: Whose number it is, such as the name of a group, or ``"A - B"`` for a signed difference.
+        estimate: The number with its interval.
+        noise: The mean of its absolute value with shuffled labels, the noise floor; NaN if it cannot be computed.
+        limit: A high quantile of the same values: absolute gaps above it are unlikely to be noise.
+    """
+
+    section: str
+    name: str
+    of: str
+    estimate: Estimate
+    noise: float = float("nan")
+    limit: float = float("nan")
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether the absolute value is above the limit; false if there is none."""
+        return bool(abs(self.estimate.value) > self.limit)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What identifies the row in an evaluation."""
+        return self.section, self.name, self.of
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as plain data for JSON."""
+        found = {"section": self.section, "name": self.name, "of": self.of, **self.estimate.as_dict()}
+        noise, limit = (None if np.isnan(number) else number for number in (self.noise, self.limit))
+        return {**found, "noise_floor": noise, "noise_limit": limit, "beyond_noise": self.beyond_noise}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a policy does in an environment: its performance, and what each group gets.
+
+    Attributes:
+        policy: Name of the policy.
+        env_id: Id of the environment.
+        rate: Name of the task's rate, which defines the welfare of groups.
+        groups: Names of the compared groups.
+        rows: The numbers.
+        about: Episodes, seed, parameters, and other metadata.
+        curve: The gap of the rate over time, with the keys ``step``, ``gap``, ``low`` and ``high``.
+        notes: Sentences on what was left out, and why.
+    """
+
+    policy: str
+    env_id: str
+    rate: str
+    groups: tuple[str, ...]
+    rows: tuple[Row, ...]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    curve: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the table as text, and the sentences below it."""
+        console = Console(width=PLAIN_WIDTH, color_system=None, force_terminal=False)
+        with console.capture() as captured:
+            console.print(self.table())
+        return "\n".join([captured.get().rstrip(), "", *self.footnotes()])
+
+    def row(self, section: str, name: str | None = None, of: str | None = None) -> Row:
+        """Return the first row of a section, with a name and an owner if they are given.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for row in self.rows:
+            if row.section == section and name in (None, row.name) and of in (None, row.of):
+                return row
+        raise KeyError(f"the evaluation has no row {section!r}, {name!r}, {of!r}")
+
+    @property
+    def performance(self) -> Estimate:
+        """The task's performance."""
+        return self.row("performance").estimate
+
+    @property
+    def rates(self) -> dict[str, Estimate]:
+        """The pooled rate of each group."""
+        return {row.of: row.estimate for row in self.rows if row.section == "rate"}
+
+    @property
+    def gap(self) -> Row:
+        """The largest difference between the pooled rates of two groups."""
+        return self.row("gap", of="largest")
+
+    @property
+    def worst_off(self) -> str:
+        """The group with the lowest rate; empty if no two groups have different rates."""
+        known = {name: rate.value for name, rate in self.rates.items() if not np.isnan(rate.value)}
+        if len(set(known.values())) < 2:
+            return ""
+        return min(known, key=lambda name: known[name])
+
+    def table(self) -> Table:
+        """Return the numbers with intervals and noise floors, as a table of rich."""
+        return table_of([self])
+
+    def footnotes(self) -> list[str]:
+        """Return what the table shows in words, and how to read it."""
+        return [*self.summary(), *self.notes, *reading(self)]
+
+    def summary(self) -> list[str]:
+        """Return who is worse off, and whether it could be noise."""
+        gap, worst = self.gap, self.worst_off
+        if not worst:
+            return [f"No two groups differ in their {self.rate}."]
+        rate = self.rates[worst].value
+        found = f"Worst off: {worst}, with a {self.rate} of {rate:.4g}; the largest gap is {gap.estimate.value:.4g}"
+        if np.isnan(gap.limit):
+            return [f"{found}."]
+        verdict = "more than" if gap.beyond_noise else "not more than"
+        return [f"{found}, {verdict} noise would give ({gap.noise:.4g} on average, {gap.limit:.4g} at most in 95 %)."]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the evaluation as plain data for JSON."""
+        found = {name: getattr(self, name) for name in ("policy", "env_id", "rate", "about", "curve")}
+        lists = {"groups": list(self.groups), "notes": list(self.notes), "rows": [row.as_dict() for row in self.rows]}
+        return {"fair_envs": fair_envs.__version__, **found, "worst_off": self.worst_off, **lists}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> "Evaluation":
+        """Return an evaluation from what `as_dict` returned."""
+        rows = []
+        for row in found["rows"]:
+            numbers = {name: _number(row[name]) for name in ("value", "low", "high", "standard_error")}
+            estimate = Estimate(n=row["n"], level=row["level"], **numbers)
+            noise, limit = _number(row["noise_floor"]), _number(row["noise_limit"])
+            rows.append(Row(row["section"], row["name"], row["of"], estimate, noise, limit))
+        kept = {name: found[name] for name in ("policy", "env_id", "rate", "about", "curve")}
+        return cls(rows=tuple(rows), groups=tuple(found["groups"]), notes=tuple(found["notes"]), **kept)
+
+    def save(self, folder: Path | str) -> Path:
+        """Write ``evaluation.json`` and ``evaluation.csv`` into a folder, and return the folder."""
+        save([self], Path(folder))
+        return Path(folder)
+
+    def plots(self, folder: Path | str) -> list[Path]:
+        """Write plots of the groups' rates and of the gap over time into a folder; return their paths.
+
+        Raises:
+            ImportError: Matplotlib is not installed.
+        """
+        from fair_envs.assessment.plots import plot_curves, plot_estimates
+
+        groups = self.groups
+        signed = f"{groups[0]} - {groups[1]}" if len(groups) == 2 else "largest difference"
+        return [
+            plot_estimates({self.policy: self.rates}, Path(folder) / "rates.png", title=self.rate),
+            plot_curves({self.policy: self.curve}, Path(folder) / "gap.png", title=f"{self.rate}: {signed}"),
+        ]
+
+
+def table_of(evaluations: Sequence[Evaluation]) -> Table:
+    """Return a table with a column for each policy; the noise floor of a gap follows its interval."""
+    several = len(evaluations) > 1
+    shown = Table(box=None, pad_edge=False)
+    for title in ("measured", "of"):
+        shown.add_column(title, overflow="fold")
+    for one in evaluations:
+        shown.add_column(Text(one.policy if several else "value"), overflow="fold")
+    if not several:
+        shown.add_column("noise floor")
+    cells = [{row.key: row for row in one.rows} for one in evaluations]
+    keys = dict.fromkeys(key for own in cells for key in own)
+    for section, title in SECTIONS.items():
+        inside = [key for key in keys if key[0] == section]
+        if inside:
+            shown.add_row(Text(title, style="bold"))
+        for key in inside:
+            _, name, of = key
+            rows = [own.get(key) for own in cells]
+            texts = [_cell(row, one, noise=several) for row, one in zip(rows, evaluations, strict=True)]
+            if not several:
+                texts.append(_noise(rows[0]))
+            shown.add_row(Text(f"  {name}"), Text(of), *map(Text, texts))
+    return shown
+
+
+def _cell(row: Row | None, of: Evaluation, *, noise: bool) -> str:
+    if row is None:
+        return ""
+    text = short(row.estimate, episodes=of.about.get("episodes"))
+    floor = _noise(row)
+    return f"{text} ~{floor}" if noise and floor else text
+
+
+def _noise(row: Row | None) -> str:
+    if row is None or np.isnan(row.noise):
+        return ""
+    return f"{row.noise:.2g}{'*' * row.beyond_noise}"
+
+
+def reading(one: Evaluation) -> list[str]:
+    """Return how to read the table of an evaluation."""
+    level, episodes = one.about.get("level", 0.95), one.about.get("episodes", 0)
+    return [
+        f"{100 * level:g} % confidence intervals over n = {episodes} episode{'s' * (episodes != 1)}. Rates are pooled: "
+        "sums of benefits divided by sums of demands.",
+        "Noise floor: the mean absolute gap after shuffling the labels of groups among individuals; *: the gap is "
+        "larger than 95 % of these.",
+    ]
+
+
+def save(evaluations: Sequence[Evaluation], folder: Path) -> None:
+    """Write ``evaluation.json`` and ``evaluation.csv`` with one or several evaluations into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "evaluation.json").write_text(
+        json.dumps([one.as_dict() for one in evaluations], indent=2, allow_nan=False, default=str) + "\n",
+        encoding="utf-8",
+    )
+    rows = [{"policy": one.policy, **row.as_dict()} for one in evaluations for row in one.rows]
+    with (folder / "evaluation.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def read(path: Path) -> list[Evaluation]:
+    """Return the evaluations in a file that `save` has written.
+
+    Raises:
+        ValueError: The file is damaged.
+    """
+    found = read_json(path, list)
+    try:
+        return [Evaluation.from_dict(one) for one in found]
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(path, f"it is not an evaluation ({type(error).__name__}: {error})") from error
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,93 @@
+"""Evaluations as cells: one policy in one environment each, computed once for equal inputs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fair_envs.assessment import Evaluation, evaluate
+from fair_envs.assessment.played import exactly
+from fair_envs.assessment.policies import is_run, parameters_of_run
+from fair_envs.assessment.result import read
+from fair_envs.experiments.jobs import Job
+from fair_envs.experiments.players import contents
+from fair_envs.experiments.systems import full_name, plain
+from fair_envs.tasks import Task, environment_id, task_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationCell(Job):
+    """The evaluation of a policy.
+
+    Attributes:
+        env_id: The environment.
+        parameters: All parameters of the environment that are not defaults.
+        task: Id of the environment whose task is used.
+        policy: See `fair_envs.assessment.policies.policy_named`.
+        contents: Hash of the policy's code or files outside this package, see `fair_envs.experiments.players.contents`.
+        name: Name of the policy for tables.
+        seed: Seed of the first episode.
+        episodes: Number of episodes.
+        shuffles: Number of shuffles for noise floors.
+    """
+
+    env_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    task: str
+    policy: str
+    contents: str = ""
+    name: str
+    seed: int
+    episodes: int
+    shuffles: int = 100
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Write the evaluation."""
+        found = evaluate(
+            exactly(self.env_id, self.parameters),
+            self.policy,
+            task=task_of(self.task),
+            episodes=self.episodes,
+            seed=self.seed,
+            shuffles=self.shuffles,
+            name=self.name,
+        )
+        about = {**found.about, "parameters": dict(self.parameters)}
+        replace(found, env_id=self.env_id, about=about).save(part)
+        return {}
+
+
+def read_evaluation(folder: Path) -> Evaluation:
+    """Return the evaluation in a cell's folder."""
+    (found,) = read(folder / "evaluation.json")
+    return found
+
+
+def evaluation_cell(
+    env_id: str, policy: str, parameters: Mapping[str, Any], *, task: str, name: str = "", **numbers: int
+) -> EvaluationCell:
+    """Return the cell of a policy; ``numbers`` are the seed, the episodes and the shuffles."""
+    return EvaluationCell(
+        env_id=environment_id(env_id),
+        parameters=plain(parameters),
+        task=environment_id(task),
+        policy=full_name(policy),
+        contents=contents(policy),
+        name=name or policy,
+        **numbers,
+    )
+
+
+def parameters_for(env_id: str, task: Task, policies: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the environment in which policies are evaluated side by side.
+
+    Args:
+        env_id: The environment.
+        task: The task, whose parameters are the defaults unless a policy is a run: then they are those of its training.
+        policies: The policies; the first run among them decides.
+        given: Parameters that override them.
+    """
+    name = environment_id(env_id)
+    runs = (parameters_of_run(Path(policy), name) for policy in policies if is_run(policy))
+    own = task.parameters if task.env_id == name else {}
+    return {**next((found for found in runs if found is not None), own), **given}

@@ -1,0 +1,550 @@
+"""Tasks: what is measured in an environment, and what performance and welfare mean there.
+
+A `Task` names the performance, a short-term and a long-term measure, the benefit and demand that define the welfare of
+groups, scripted policies for comparison, and a training budget. Methods, evaluations and comparisons read it, so none
+of them names an environment. Every environment of this package has a task. For your own environment, call `add_task`;
+without a task, `task_of` derives one from the environment's record.
+
+    add_task(Task(env_id="School-v0", short="equal_opportunity", rate="equal_opportunity", scripted=()))
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+
+from fair_envs.core import Rules
+from fair_envs.metrics.followed import TeamMeasure, measure_named
+from fair_envs.metrics.group import Groups
+from fair_envs.metrics.long_term import (
+    IncidentDistance,
+    ShareDeviation,
+    StateDistance,
+    VaccinationGap,
+    WindowDistance,
+)
+from fair_envs.metrics.measures import Measure, MeasureOf
+from fair_envs.metrics.rates import (
+    NEED_MET,
+    RETURN,
+    TRUE_NEGATIVE,
+    TRUE_POSITIVE,
+    Parts,
+    Rate,
+    RateMeasure,
+    Step,
+    rate_named,
+)
+from fair_envs.registration import TABLE, make_rules
+from fair_envs.support.imports import PATH, module_of
+from fair_envs.support.parameters import PositiveInt, checked, meant
+from fair_envs.wrappers.adapters.own import OwnRules, own_rules
+
+AnyRules = Rules | OwnRules
+"""The rules of an environment of this package, or what is known of a user's own environment."""
+
+MeasureMaker = Callable[[Any, int], Measure]
+"""Creates a measure from the rules and the number of lanes."""
+
+Performance = Literal["reward", "success"]
+"""What counts as performance: the mean reward per step (of agents: their mean), or the share of successful episodes."""
+
+Which = Literal["short", "long", "rate"]
+"""A task's measures: in a window, over the episode or the state of the world, and the gap of the welfare's rate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is measured in an environment.
+
+    Attributes:
+        env_id: Id of the environment, registered with this package or with Gymnasium.
+        summary: One sentence about what is fair and for whom.
+        parameters: Parameters of the environment that the task sets; given parameters override them.
+        performance: See `Performance`.
+        short: The short-term measure: the name of a notion, or a function of the rules and the number of lanes.
+        long: The long-term measure; None: the gap of the rate since the start of the episode.
+        rate: The benefit and demand of groups: the name of a notion that compares one rate, a `Rate`, or a function of
+            the rules that returns one.
+        groups: The compared groups, see `fair_envs.metrics.group.group_members`; None: those of ``fair_group``.
+        scripted: Names of scripted policies for comparison, see `fair_envs.core.Rules.policies`.
+        steps: Training budget in steps of the learner's rows.
+    """
+
+    env_id: str
+    summary: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    performance: Performance = "reward"
+    short: str | MeasureMaker = "demographic_parity"
+    long: str | MeasureMaker | None = None
+    rate: str | Rate | Callable[[Any], Rate] = "demographic_parity"
+    groups: Groups = None
+    scripted: Sequence[str] = ()
+    steps: int = 200_000
+
+    def __post_init__(self) -> None:
+        """Check the fields that do not depend on the environment."""
+        checked("env_id", self.env_id, str)
+        checked("performance", self.performance, Performance)
+        checked("steps", self.steps, PositiveInt)
+        if isinstance(self.scripted, str):
+            raise ValueError(f"scripted must be a list of names, got {self.scripted!r}")
+
+    def merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the task's parameters, overridden by the given ones; a given variant has only its own parameters."""
+        own = dict(self.parameters)
+        if given.get("variant") is not None:
+            known: Any = rules_for(self.env_id, variant=given["variant"]).params
+            own = {name: value for name, value in own.items() if hasattr(known, name)}
+        return {**own, **given}
+
+    def rules(self, **given: Any) -> AnyRules:
+        """Return the rules with the task's parameters, overridden by the given ones."""
+        return rules_for(self.env_id, **self.merged(given))
+
+    def rate_of(self, rules: Any) -> Rate:
+        """Return the rate that defines the welfare of groups.
+
+        Raises:
+            ValueError: The record of the environment does not contain what the rate needs.
+        """
+        rate = self.rate
+        if isinstance(rate, str):
+            rate = rate_named(rate, of_agents=rules.multi_agent)
+        elif not isinstance(rate, Rate):
+            rate = rate(rules)
+        rate.check(rules.spec, of_agents=rules.multi_agent)
+        return rate
+
+    def rate_measure(self, rules: Any, lanes: int, *, window: int | None = None, keeps: bool = False) -> RateMeasure:
+        """Return the gap of the rate, which also has the rates, benefits and demands of the groups."""
+        rate = self.rate_of(rules)
+        return RateMeasure(lanes, rate, spec=rules.spec, groups=self.groups, window=window, keeps=keeps)
+
+    def measure(self, name: str, rules: Any, lanes: int) -> Measure:
+        """Return one of the task's measures, or that of another notion.
+
+        Args:
+            name: ``"short"``, ``"long"``, ``"rate"``, or the name or alias of a notion.
+            rules: The rules of the environment.
+            lanes: Number of lanes.
+
+        Raises:
+            ValueError: The name is unknown, or the record of the environment does not contain what is needed.
+        """
+        chosen: str | MeasureMaker | None = {"short": self.short, "long": self.long, "rate": None}.get(name, name)
+        if chosen is None:
+            return self.rate_measure(rules, lanes)
+        if not isinstance(chosen, str):
+            return chosen(rules, lanes)
+        return measure_named(chosen, lanes, spec=rules.spec, of_agents=rules.multi_agent, groups=self.groups)
+
+    def factory(self, name: str, rules: Any) -> "MeasureFor":
+        """Return a function that creates a measure for a number of lanes, for wrappers and followers of lanes.
+
+        Args:
+            name: See `measure`.
+            rules: The rules of the environment.
+
+        Raises:
+            ValueError: The measure does not exist, see `measure`.
+
+        Example:
+            >>> from fair_envs.wrappers import FairnessPenalty
+            >>> task = task_of("FairLending-v0")
+            >>> env = gym.make("FairLending-v0", **task.parameters)
+            >>> env = FairnessPenalty(env, measure=task.factory("short", task.rules()), alpha=0.5)
+        """
+        self.measure(name, rules, 1)
+        return MeasureFor(self, name, rules)
+
+    def check(self, rules: Any | None = None) -> None:
+        """Raise ValueError if a measure or scripted policy does not exist in the environment.
+
+        Args:
+            rules: The rules; None: those with the task's parameters.
+        """
+        rules = self.rules() if rules is None else rules
+        for name in ("short", "long", "rate"):
+            self.measure(name, rules, 1)
+        for policy in self.scripted:
+            if policy not in rules.policies:
+                known = ", ".join(rules.policies) or "no policy"
+                raise ValueError(f"scripted must be among {known}, got {policy!r}{meant(policy, rules.policies)}")
+
+
+@dataclass(frozen=True)
+class MeasureFor:
+    """A factory of a task's measure for a number of lanes, which can be pickled.
+
+    Attributes:
+        task: The task.
+        name: See `Task.measure`.
+        rules: The rules of the environment.
+    """
+
+    task: Task
+    name: str
+    rules: Any
+
+    def __call__(self, lanes: int) -> Measure:
+        """Return the measure."""
+        return self.task.measure(self.name, self.rules, lanes)
+
+
+# The registry ---------------------------------------------------------------------------------------------------------
+
+
+TASKS: dict[str, Task] = {}
+"""The tasks by the id of their environment."""
+
+
+def add_task(task: Task) -> Task:
+    """Register a task, in place of an earlier one for the same environment, and return it."""
+    TASKS[task.env_id] = task
+    return task
+
+
+def task_of(env_id: str) -> Task:
+    """Return the task of an environment; without a registered task, the one derived from the environment's record.
+
+    Args:
+        env_id: An id registered with this package or with Gymnasium; ``"module:Id"`` imports the module first.
+
+    Raises:
+        ValueError: The id is unknown, or the environment has no record (`fair_spec`).
+    """
+    name = environment_id(env_id)
+    return TASKS[name] if name in TASKS else default_task(name)
+
+
+def default_task(env_id: str, rules: AnyRules | None = None) -> Task:
+    """Return a task derived from an environment's record.
+
+    Agents are compared by their returns. Decisions are compared by equal opportunity if labels of everyone are
+    reported, and by demographic parity if not; amounts by the share of the needs that are met.
+    """
+    rules = rules_for(env_id) if rules is None else rules
+    spec = rules.spec
+    labels = spec.feedback == "full" and not spec.only_accepted
+    if rules.multi_agent:
+        notion = "return_parity"
+    elif spec.amounts:
+        notion = "needs_met" if labels else "outcome_parity"
+    elif spec.actions != 2:
+        notion = "outcome_parity"
+    else:
+        notion = "equal_opportunity" if labels else "demographic_parity"
+    return Task(env_id=env_id, short=notion, rate=notion, scripted=tuple(rules.policies))
+
+
+def environment_id(env_id: str) -> str:
+    """Return an id without its module, which is imported.
+
+    Raises:
+        ValueError: Neither this package nor Gymnasium knows the id.
+        ImportError: The module does not exist.
+    """
+    path, name = PATH.match(checked("env_id", env_id, str)), env_id
+    if path is not None:
+        module_of(path.group())
+        name = env_id.partition(":")[2]
+    if name not in TABLE and name not in gym.registry:
+        raise ValueError(
+            f"id must be one of {', '.join(sorted(TABLE))}, or registered with Gymnasium, got {env_id!r}"
+            f"{meant(name, TABLE)}; module:ID imports the module that registers an id"
+        )
+    return name
+
+
+def rules_for(env_id: str, **parameters: Any) -> AnyRules:
+    """Return the rules of an environment of this package, or what is known of a user's own Gymnasium environment.
+
+    Raises:
+        ValueError: The id is unknown, a parameter is invalid, or a user's own environment has no ``fair_spec``.
+    """
+    name = environment_id(env_id)
+    if name in TABLE:
+        return make_rules(name, **parameters)
+    return own_rules(gym.make(name, **parameters))
+
+
+def parameters_of(env_id: str) -> Mapping[str, Any] | None:
+    """Return the parameters of a user's own environment with their defaults; None: it takes any.
+
+    Environments of this package describe their parameters in their rules.
+    """
+    entry: Any = gym.spec(environment_id(env_id)).entry_point
+    kind = gym.envs.registration.load_env_creator(entry) if isinstance(entry, str) else entry
+    known = inspect.signature(kind).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in known):
+        return None
+    return {one.name: None if one.default is one.empty else one.default for one in known}
+
+
+# What the tasks of this package measure -------------------------------------------------------------------------------
+
+
+def returns_in_window(rules: Any, lanes: int) -> Measure:
+    """Return the gap between the groups' rewards per step in the last 100 steps."""
+    return RateMeasure(lanes, RETURN, spec=rules.spec, window=100, name="return parity (100 steps)")
+
+
+def returns_of_episode(rules: Any, lanes: int) -> Measure:
+    """Return the gap between the groups' rewards per step since the start of the episode."""
+    return RateMeasure(lanes, RETURN, spec=rules.spec, name="return parity (episode)")
+
+
+def team_and_qualified(rules: Any, lanes: int) -> Measure:
+    """Return how far the groups' shares of the people who were selected are from those of the qualified."""
+    return ShareDistance(lanes, groups=len(rules.spec.groups))
+
+
+class ShareDistance(Measure):
+    """Total variation distance between the groups' shares of the selected and of the qualified people, in an episode.
+
+    0 if the selected people come from the groups in the same shares as the qualified; 1 if they come from other groups
+    altogether; NaN until someone is selected and someone is qualified. *Harm it can show:* a team that does not
+    represent the people who deserved to be in it.
+
+    Args:
+        lanes: Number of lanes (B).
+        groups: Number of groups, the values of ``fair_group``.
+
+    Attributes:
+        counts: People of each group who were selected (``[..., 0]``) and who are qualified (``[..., 1]``), shape
+            (B, groups, 2).
+    """
+
+    name = "share distance"
+
+    def __init__(self, lanes: int, *, groups: int) -> None:
+        super().__init__(lanes)
+        self._names = ("fair_group", "fair_action", "fair_feedback")
+        self.counts = np.zeros((self.lanes, groups, 2))
+        self._all = np.arange(self.lanes)
+
+    def measured(self, info: Mapping[str, Any]) -> Any:
+        """Count the people of a step and return the distance after it."""
+        group, action, label = self._reported(info)
+        known = group >= 0
+        self.counts[self._all[known], group[known], 0] += action[known] == 1
+        self.counts[self._all[known], group[known], 1] += label[known] == 1
+        totals = self.counts.sum(axis=1, keepdims=True)
+        shares = np.divide(self.counts, totals, out=np.full_like(self.counts, np.nan), where=totals > 0)
+        return np.abs(shares[..., 0] - shares[..., 1]).sum(axis=1) / 2
+
+    def forget(self, mask: Any) -> None:
+        """Clear the masked lanes."""
+        self.counts[mask] = 0
+
+
+def kept_customers(rules: Any, lanes: int) -> Measure:
+    """Return the gap between the groups' shares of customers who go on with their payment after the decision."""
+    return measure_named("outcome_parity", lanes, spec=rules.spec, of_agents=False, window=None)
+
+
+def scores_of_applicants(rules: Any, lanes: int) -> Measure:
+    """Return the 1-Wasserstein distance between the groups' scores among the latest applicants."""
+    return WindowDistance(lanes, groups=2, levels=len(rules.repayment), window=rules.params.window)
+
+
+def units_in_window(rules: Any, lanes: int) -> Measure:
+    """Return the largest deviation of a location's share of the units from an equal share."""
+    return ShareDeviation(lanes, individuals=rules.params.locations, window=rules.params.window)
+
+
+def incidents_in_window(rules: Any, lanes: int) -> Measure:
+    """Return the distance of the locations' shares of incidents from equal shares."""
+    return IncidentDistance(lanes, individuals=rules.params.locations, window=rules.params.window)
+
+
+def vaccinations(rules: Any, lanes: int) -> Measure:
+    """Return the gap between the communities in effective vaccinations per new infection."""
+    return VaccinationGap(lanes, groups=len(rules.spec.groups))
+
+
+def health(rules: Any, lanes: int) -> Measure:
+    """Return the distance of the communities' shares of susceptible, infected and recovered people."""
+    return StateDistance(lanes, groups=len(rules.spec.groups))
+
+
+def burden(rules: Any, lanes: int) -> Measure:
+    """Return the gap between the groups in what a qualified applicant pays to be admitted."""
+    return RateMeasure(lanes, PAID, spec=rules.spec, name="gap of social burden")
+
+
+def captures_in_window(rules: Any, lanes: int) -> Measure:
+    """Return the gap between the agents' captures per episode, over episodes that ended in the last 5,000 steps."""
+    return RateMeasure(lanes, CAPTURES, spec=rules.spec, window=5000, keeps=True, name="gap of captures")
+
+
+def roles(rules: Any, lanes: int) -> Measure:
+    """Return team fairness over the last 100 episodes."""
+    return TeamMeasure(lanes, agents=rules.agents(rules.params))
+
+
+def conditional_returns(rules: Any, lanes: int) -> Measure:
+    """Return the gap between the groups' returns within each kind of journey, added up."""
+    return measure_named("conditional_parity", lanes, spec=rules.spec, of_agents=True)
+
+
+def _not_infected(step: Step) -> Parts:
+    susceptible = (step.features[..., 0] > 0.5) & (step.action >= 0)
+    return susceptible & (step.outcome != -1), susceptible
+
+
+def _paid(step: Step) -> Parts:
+    qualified = step.feedback == 1
+    return np.where(qualified, step.action - step.outcome, 0.0), qualified
+
+
+def _captured(step: Step) -> Parts:
+    return step.action == 1, np.broadcast_to(step.ended, step.action.shape)
+
+
+HEALTHY = Rate(
+    name="share of the susceptible who stay healthy",
+    benefit="susceptible people not infected in the step",
+    demand="susceptible people",
+    parts=_not_infected,
+    columns=("action", "outcome", "features"),
+)
+PAID = Rate(
+    name="cost of the qualified",
+    benefit="cost paid by the qualified",
+    demand="qualified",
+    parts=_paid,
+    columns=("action", "feedback", "outcome"),
+    labels=True,
+)
+CAPTURES = Rate(name="captures per episode", benefit="captures", demand="episodes", parts=_captured)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Counts who arrives: an outcome of more than half the reward of an arrival.
+
+    Attributes:
+        reward: The reward of an arrival.
+    """
+
+    reward: float
+
+    def __call__(self, step: Step) -> Parts:
+        """Return arrivals, and agents in the step that ends an episode."""
+        arrived = (step.action >= 0) & (step.outcome > self.reward / 2)
+        return arrived, np.broadcast_to(step.ended, step.action.shape)
+
+
+def arrivals(rules: Any) -> Rate:
+    """Return the share of a group's cars that arrive within the episode."""
+    return Rate(
+        name="arrivals per car",
+        benefit="arrivals",
+        demand="cars",
+        parts=Arrivals(rules.params.arrival_reward),
+        columns=("action", "outcome"),
+    )
+
+
+for _task in (
+    Task(
+        env_id="FairHarvest-v0",
+        summary="Fast and slow agents should earn equally much.",
+        parameters={"observation": "extended"},
+        short=returns_in_window,
+        long=returns_of_episode,
+        rate=RETURN,
+        scripted=("greedy",),
+        steps=1_280_000,
+    ),
+    Task(
+        env_id="FairHiring-v0",
+        summary="Applicants of each gender and nationality should be hired equally often.",
+        short="demographic_parity",
+        long=team_and_qualified,
+        rate=TRUE_POSITIVE,
+        scripted=("correct", "random-rate", "alternate"),
+    ),
+    Task(
+        env_id="FairFraud-v0",
+        summary="Genuine payments should be let through equally often on each continent.",
+        short="predictive_equality",
+        long=kept_customers,
+        rate=TRUE_NEGATIVE,
+        scripted=("always", "random-rate", "above-amount"),
+    ),
+    Task(
+        env_id="FairLending-v0",
+        summary="Applicants who would repay should get loans equally often in both groups.",
+        parameters={"horizon": 2000, "feedback": "full"},
+        short="equal_opportunity",
+        long=scores_of_applicants,
+        rate=TRUE_POSITIVE,
+        scripted=("equal-opportunity", "max-reward", "always"),
+        steps=480_000,
+    ),
+    Task(
+        env_id="FairAttention-v0",
+        summary="Incidents should be discovered equally often at each location.",
+        short=units_in_window,
+        long=incidents_in_window,
+        rate=NEED_MET,
+        scripted=("proportional", "round-robin"),
+    ),
+    Task(
+        env_id="FairEpidemic-v0",
+        summary="Both communities should be protected equally well from the disease.",
+        short=vaccinations,
+        long=health,
+        rate=HEALTHY,
+        scripted=("most-neighbours", "random-susceptible", "nobody"),
+    ),
+    Task(
+        env_id="FairCollege-v0",
+        summary="Qualified applicants should be admitted equally often, at the same cost.",
+        parameters={"feedback": "full"},
+        short="equal_opportunity",
+        long=burden,
+        rate=TRUE_POSITIVE,
+        scripted=("robust-jury", "naive-jury"),
+    ),
+    Task(
+        env_id="FairPursuit-v0",
+        summary="Each pursuer should make the capture equally often.",
+        performance="success",
+        short=captures_in_window,
+        long=roles,
+        rate=CAPTURES,
+        scripted=("greedy", "planner", "shuffled-roles"),
+        steps=3_000_000,
+    ),
+    Task(
+        env_id="FairTraffic-v0",
+        summary="Human-driven and AI-driven cars should fare equally well.",
+        short=returns_in_window,
+        long=conditional_returns,
+        rate=arrivals,
+        scripted=("shortest-time", "shortest-path"),
+        steps=1_280_000,
+    ),
+):
+    add_task(_task)
+
+
+__all__ = [
+    "TASKS",
+    "MeasureFor",
+    "MeasureMaker",
+    "MeasureOf",
+    "Task",
+    "add_task",
+    "default_task",
+    "environment_id",
+    "rules_for",
+    "task_of",
+]

@@ -1,0 +1,165 @@
+"""Stable-Baselines3 models as policies: every action space, rows of agents or lanes, files, and what does not fit."""
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import fair_envs
+from fair_envs.assessment import evaluate, policy_of
+from fair_envs.evaluation import LanesWorld, begun, rollout
+from fair_envs.evaluation.models import FromNormal, FromSB3, Predicted, policy_of_model
+from fair_envs.evaluation.policy import MostLikely
+from tests.helpers import LITTLE
+
+sb3 = pytest.importorskip("stable_baselines3")
+
+LOANS: dict[str, Any] = {"horizon": 30}
+SMALL: dict[str, Any] = {"n_steps": 16, "batch_size": 16, "device": "cpu", "seed": 0}
+QUICK: dict[str, Any] = {"episodes": 2, "shuffles": 2}
+
+
+def actions(policy: Any, rules: Any, *, seed: int = 5) -> list[Any]:
+    """Return the actions of the first three steps of two lanes."""
+    world = LanesWorld(begun(rules, np.arange(2, dtype=np.uint64) + seed), append_group=policy.append_group)
+    steps = rollout(world, policy)
+    return [next(steps).action.tolist() for _ in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("env_id", "given", "kind"),
+    [
+        ("FairLending-v0", {}, FromSB3),
+        ("FairAttention-v0", {}, FromSB3),
+        ("FairCollege-v0", {}, FromNormal),
+        ("FairEpidemic-v0", {}, FromSB3),
+    ],
+)
+def test_a_model_samples_with_the_random_numbers_of_the_lanes(env_id: str, given: dict[str, Any], kind: type) -> None:
+    env = gym.make(env_id, horizon=5, **given)
+    model = sb3.PPO("MlpPolicy", env, **SMALL)
+    rules: Any = env.unwrapped
+    policy = policy_of_model(model, rules.lanes.rules)
+    assert isinstance(policy, kind)
+    assert actions(policy, rules.lanes.rules) == actions(policy, rules.lanes.rules)
+    found = evaluate(env, model, **QUICK)
+    assert found.policy == "PPO" and found.performance.n == 2
+
+
+def test_normal_actions_have_the_mean_and_spread_of_the_model_and_are_clipped() -> None:
+    env = gym.make("FairCollege-v0", horizon=5)
+    model = sb3.PPO("MlpPolicy", env, **SMALL)
+    rules: Any = env.unwrapped
+    shown = np.tile(np.full(env.observation_space.shape or (), 0.5, np.float32), (4000, 1, 1))
+    uniforms = np.random.default_rng(0).random((4000, 1))
+    chosen = policy_of_model(model, rules.lanes.rules).act(shown, uniforms)
+    low, high = env.action_space.low, env.action_space.high  # type: ignore[attr-defined]
+    assert chosen.shape == (4000, 1, *env.action_space.shape)  # type: ignore[misc]
+    assert (chosen >= low).all() and (chosen <= high).all()
+    normal = model.policy.get_distribution(model.policy.obs_to_tensor(shown[0])[0]).distribution
+    below = float(normal.cdf(normal.mean * 0 + float(low.min())).detach().mean())
+    assert np.mean(chosen == low) == pytest.approx(below, abs=0.03)
+
+
+@pytest.mark.parametrize("algorithm", ["DQN", "SAC", "TD3", "A2C", "DDPG"])
+def test_every_algorithm_can_be_evaluated_also_from_its_file(algorithm: str, tmp_path: Path) -> None:
+    boxed = algorithm in ("SAC", "TD3", "DDPG")
+    env = gym.make("FairCollege-v0" if boxed else "FairLending-v0", horizon=10)
+    kind = getattr(sb3, algorithm)
+    given = {} if algorithm == "A2C" else {"buffer_size": 50}
+    model = kind("MlpPolicy", env, device="cpu", seed=0, **given)
+    model.save(tmp_path / "model.zip")
+    own = evaluate(env, model, **QUICK)
+    again = evaluate(env, str(tmp_path / "model.zip"), **QUICK)
+    assert own.rates == again.rates and own.performance == again.performance
+    assert isinstance(policy_of_model(model), FromSB3 if algorithm == "A2C" else Predicted)
+
+
+def test_rows_of_agents_with_and_without_their_group_and_rows_of_lanes() -> None:
+    rules = fair_envs.make_rules("FairHarvest-v0", **LITTLE)
+    for given in ({"append_group": True}, {}, {"rows": "lanes"}):
+        env = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, **given, **LITTLE)
+        model = sb3.PPO("MlpPolicy", env, **{**SMALL, "batch_size": 2})
+        policy = policy_of_model(model, rules)
+        assert policy.append_group == ("append_group" in given)
+        assert np.shape(actions(policy, rules)) == (3, 2, LITTLE["agents"])
+        assert evaluate(env, model, **QUICK).performance.n == 2
+
+
+def test_the_most_likely_action_is_taken_if_asked_for() -> None:
+    env: Any = gym.make("FairLending-v0", **LOANS)
+    model = sb3.PPO("MlpPolicy", env, **SMALL)
+    policy = policy_of(model, env.unwrapped.lanes.rules, deterministic=True)
+    assert isinstance(policy, MostLikely)
+    shown = env.reset(seed=0)[0][np.newaxis, np.newaxis]
+    assert policy.act(shown, np.full((1, 1), 0.99)) == model.predict(shown[0, 0], deterministic=True)[0]
+
+
+def test_statistics_of_observations_are_applied() -> None:
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    env = VecNormalize(DummyVecEnv([lambda: gym.make("FairLending-v0", **LOANS)]))
+    model = sb3.PPO("MlpPolicy", env, **SMALL)
+    model.learn(64)
+    shown = np.asarray(env.get_original_obs())[:, np.newaxis]
+    policy: Any = policy_of_model(model)
+    network = model.policy
+    wanted = network.get_distribution(network.obs_to_tensor(env.normalize_obs(shown[:, 0]))[0]).distribution.probs
+    assert policy.probabilities(shown)[0, 0] == pytest.approx(wanted.detach().numpy()[0])
+    assert evaluate(env, model, **QUICK).performance.n == 2  # also an environment of Stable-Baselines3 is one
+
+
+@pytest.mark.parametrize(
+    ("env_id", "error"),
+    [
+        ("FairHiring-v0", "model must take observations of shape"),
+        ("FairCollege-v0", "model must take observations of shape"),
+    ],
+)
+def test_a_model_of_another_environment_is_rejected_before_it_plays(env_id: str, error: str) -> None:
+    model = sb3.PPO("MlpPolicy", gym.make("FairLending-v0", **LOANS), **SMALL)
+    with pytest.raises(ValueError, match=error):
+        evaluate(env_id, model, episodes=1)
+
+
+def test_a_model_with_other_actions_is_rejected() -> None:
+    class Other(gym.Env[Any, Any]):
+        observation_space = gym.make("FairLending-v0").observation_space
+        action_space: Any = gym.spaces.Discrete(3)
+
+    model = sb3.PPO("MlpPolicy", Other(), **SMALL)
+    with pytest.raises(ValueError, match=r"model must choose among the actions of lending, Discrete\(2\), got"):
+        evaluate("FairLending-v0", model, episodes=1)
+
+
+def test_a_file_that_is_no_model_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "model.zip").write_text("nothing")
+    with pytest.raises(ValueError, match="policy must be the zip of a Stable-Baselines3 model"):
+        evaluate("FairLending-v0", tmp_path / "model.zip", episodes=1)
+
+
+class Recurrent:
+    """Counts the steps of each episode in its state."""
+
+    observation_space = gym.make("FairLending-v0").observation_space
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        self.begun: list[Any] = []
+
+    def predict(
+        self, rows: Any, *, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Any, Any]:
+        self.begun.append(None if episode_start is None else episode_start.tolist())
+        steps = np.zeros(len(rows), int) if state is None else np.where(episode_start, 0, state)
+        return steps % 2, steps + 1
+
+
+def test_a_recurrent_model_keeps_its_state_and_is_told_when_an_episode_begins() -> None:
+    rules, model = fair_envs.make_rules("FairLending-v0", horizon=2), Recurrent()
+    policy = policy_of_model(model, rules)
+    world = LanesWorld(begun(rules, np.arange(2, dtype=np.uint64)))
+    chosen = [step.action[:, 0].tolist() for step in rollout(world, policy, episodes=4)]
+    assert chosen == [[0, 0], [1, 1], [0, 0], [1, 1]]

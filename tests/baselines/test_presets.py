@@ -1,0 +1,41 @@
+"""The recommended settings: the task's parameters and budget, and settings for the kind of rows."""
+
+import pytest
+
+from fair_envs.baselines.settings import FOR_AGENTS, FOR_DECISIONS, OnPolicySettings, recommended, recommended_preset
+from fair_envs.baselines.training import Training
+
+
+def test_recommended_settings_are_those_of_the_task_and_of_the_kind_of_rows() -> None:
+    agents = recommended(Training, {"env_id": "FairHarvest-v0"})
+    assert agents["parameters"] == {"observation": "extended"} and agents["steps"] == 1_280_000
+    assert {name: agents[name] for name in FOR_AGENTS} == FOR_AGENTS
+    decisions = recommended(Training, {"env_id": "FairLending-v0"})
+    assert decisions["parameters"] == {"horizon": 2000, "feedback": "full"} and decisions["steps"] == 480_000
+    assert {name: decisions[name] for name in FOR_DECISIONS} == FOR_DECISIONS
+
+
+def test_a_given_parameter_replaces_only_itself() -> None:
+    found = recommended(Training, {"env_id": "FairLending-v0", "parameters": {"horizon": 50}})
+    assert found["parameters"] == {"horizon": 50, "feedback": "full"}
+
+
+def test_a_variant_gets_only_the_parameters_that_it_has() -> None:
+    given = {"env_id": "FairHarvest-v0", "parameters": {"variant": "melting_pot"}}
+    assert recommended(Training, given)["parameters"] == {"variant": "melting_pot"}
+
+
+def test_only_fields_of_the_settings_are_recommended() -> None:
+    assert "sharing" not in recommended(OnPolicySettings, {"env_id": "FairHiring-v0"})
+
+
+def test_the_defaults_of_the_classes_are_the_recommended_ones() -> None:
+    for name, value in FOR_AGENTS.items():
+        assert getattr(Training(env_id="FairHarvest-v0"), name) == value
+    for name in FOR_DECISIONS.keys() - {"sharing"}:
+        assert getattr(OnPolicySettings(env_id="FairHiring-v0"), name) == FOR_DECISIONS[name]
+
+
+def test_an_unknown_preset_is_named() -> None:
+    with pytest.raises(ValueError, match="preset must be one of 'recommended', got 'paper'"):
+        recommended_preset(Training)("paper", {"env_id": "FairHiring-v0"})

@@ -1,0 +1,224 @@
+"""Runs side by side: who gains and who loses, means over seeds, and evaluations that are kept."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fair_envs.assessment.result import Evaluation, Row
+from fair_envs.experiments.comparing import Comparison, Contender, Kind, change
+from fair_envs.metrics import Estimate
+
+GROUPS = ("rich", "poor")
+
+
+def number(value: float, error: float = 0.0) -> Estimate:
+    """Return an estimate with a standard error."""
+    return Estimate(value=value, low=value - 2 * error, high=value + 2 * error, n=10, standard_error=error)
+
+
+def evaluation(performance: float, rates: Mapping[str, float], *, error: float = 0.0) -> Evaluation:
+    """Return the evaluation of a policy with these rates."""
+    first, second = rates.values()
+    rows = [
+        Row("performance", "reward per step", "decision-maker", number(performance)),
+        *(Row("rate", "rate", name, number(rate, error)) for name, rate in rates.items()),
+        Row("gap", "rate", f"{GROUPS[0]} - {GROUPS[1]}", number(first - second), 0.01, 0.02),
+        Row("gap", "rate", "largest", number(abs(first - second)), 0.01, 0.02),
+        Row("short-term", "notion", "mean over steps", number(0.1)),
+        Row("long-term", "distance", "last value", number(0.2)),
+        Row("welfare", "rate", "worst-off group", number(min(first, second))),
+    ]
+    return Evaluation(policy="some", env_id="Some-v0", rate="rate", groups=GROUPS, rows=tuple(rows))
+
+
+def contender(
+    name: str, performance: float, rich: float, poor: float, *, kind: Kind = "trained", error: float = 0
+) -> Any:
+    """Return a contender with one evaluation."""
+    return Contender(name, kind, [evaluation(performance, {"rich": rich, "poor": poor}, error=error)])
+
+
+BASE = contender("ppo", 1.0, 0.8, 0.4)
+
+
+# Sentences ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_gap_that_closes_because_the_better_off_lose_is_levelling_down() -> None:
+    told = change(contender("equal", 0.9, 0.4, 0.4), BASE)
+    assert told == (
+        "equal instead of ppo: performance 1 to 0.9, gap 0.4 to 0; rich loses (-0.4), poor is about the same (+0): "
+        "it levels down."
+    )
+
+
+def test_a_gap_that_closes_because_the_worse_off_gain_is_levelling_up() -> None:
+    told = change(contender("fair", 0.9, 0.7, 0.6), BASE)
+    assert "poor gains (+0.2): it levels up." in told and "rich loses (-0.1)" in told
+
+
+def test_both_losing_is_levelling_down_too() -> None:
+    assert change(contender("bad", 0.5, 0.3, 0.2), BASE).endswith(
+        "rich loses (-0.5), poor loses (-0.2): it levels down."
+    )
+
+
+def test_a_gap_that_does_not_close_is_neither() -> None:
+    assert change(contender("worse", 1.2, 0.95, 0.45), BASE).endswith(": the gap does not close.")
+
+
+def test_a_change_within_the_uncertainty_is_no_gain() -> None:
+    told = change(contender("same", 1.0, 0.75, 0.42, error=0.03), BASE)
+    assert "rich is about the same (-0.05), poor is about the same (+0.02)." in told
+
+
+def comparison(*contenders: Contender) -> Comparison:
+    """Return a comparison."""
+    return Comparison(env_id="Some-v0", rate="rate", contenders=contenders, about={"episodes": 10})
+
+
+def test_methods_are_compared_with_reward_only_ppo_or_else_with_the_best() -> None:
+    fair, good = contender("fair", 0.9, 0.7, 0.6), contender("good", 1.5, 0.9, 0.2)
+    with_ppo, without = comparison(fair, good, BASE), comparison(fair, good)
+    assert with_ppo.reference == BASE and without.reference == good
+    assert [line.split(":")[0] for line in with_ppo.sentences()] == ["fair instead of ppo", "good instead of ppo"]
+    assert [line.split(":")[0] for line in without.sentences()] == ["fair instead of good"]
+    variants = comparison(fair, contender("ppo (n_steps=5)", 0.1, 0.8, 0.4))
+    assert variants.reference is not None and variants.reference.name == "ppo (n_steps=5)"
+
+
+def test_it_says_which_methods_beat_the_best_scripted_policy() -> None:
+    weak = contender("weak", 0.2, 0.5, 0.5, kind="scripted")
+    best = contender("rule", 0.95, 0.6, 0.4, kind="scripted")
+    chance = contender("random", 9.0, 0.5, 0.5, kind="random")
+    both, fairer = contender("fair", 1.2, 0.6, 0.5), contender("even", 0.1, 0.3, 0.3)
+    told = comparison(BASE, both, fairer, weak, best, chance).sentences()[2:]
+    assert told == [
+        "ppo beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance only.",
+        "fair beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance and gap.",
+        "even beats the best scripted policy, rule (0.95 with a gap of 0.2), in gap only.",
+    ]
+    told = comparison(contender("ppo", 0.5, 0.8, 0.4), best).sentences()
+    assert told == ["No method beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance or gap."]
+
+
+# Numbers --------------------------------------------------------------------------------------------------------------
+
+
+def test_seeds_of_one_method_are_averaged_and_are_the_units_of_the_interval() -> None:
+    several = [evaluation(value, {"rich": 0.5 + value, "poor": 0.5}) for value in (0.1, 0.2, 0.3)]
+    found = Contender("ppo", "trained", several)
+    assert found.performance.value == pytest.approx(0.2) and found.performance.n == 3
+    assert found.performance.low == pytest.approx(0.2 - 4.303 * 0.1 / np.sqrt(3), abs=1e-3)  # t with 2 degrees
+    assert found.gap.value == pytest.approx(0.2) and found.rates["rich"].value == pytest.approx(0.7)
+    assert "ppo (3 seeds)" in str(comparison(found))
+
+
+def test_signed_gaps_of_opposite_seeds_cancel() -> None:
+    several = [evaluation(1, {"rich": 0.5 + sign * 0.1, "poor": 0.5}) for sign in (1, -1)]
+    assert Contender("ppo", "trained", several).gap.value == pytest.approx(0)
+
+
+def test_a_comparison_is_saved_as_tables_and_plots(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    comparison(BASE, contender("fair", 0.9, 0.7, 0.6)).save(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"comparison.md", "comparison.csv", "comparison.json", "price.png", "rates.png"}
+    assert "| ppo | 1 [1, 1] | 0.4 [0.4, 0.4]" in (tmp_path / "comparison.md").read_text()
+    plain = json.loads((tmp_path / "comparison.json").read_text())
+    assert plain["numbers"]["fair"]["gap"]["value"] == pytest.approx(0.1)
+    assert "it levels up" in plain["sentences"][0]
+
+
+# Runs -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Train PPO with two seeds and A-PPO with one, briefly."""
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.baselines.methods import method_for
+
+    folder, found = tmp_path_factory.mktemp("runs"), []
+    for name, seed in (("ppo", 0), ("ppo", 1), ("a-ppo", 0)):
+        given = {"env_id": "FairLending-v0", "parameters": {"horizon": 50}, "seed": seed, "steps": 64}
+        method = method_for(name, "FairLending-v0", given)
+        small = {"lanes": 2, "n_steps": 16, "batch_size": 16}
+        known = {one.name for one in method.fields()}
+        given |= {name: value for name, value in small.items() if name in known}
+        method.train(method.configured({"algorithm": name, **given}), out=folder / f"{name}-{seed}")
+        found.append(folder / f"{name}-{seed}")
+    return found
+
+
+QUICK: dict[str, Any] = {"episodes": 2, "shuffles": 2}
+
+
+def test_runs_are_grouped_by_method_and_scripted_policies_stand_beside(runs: list[Path], tmp_path: Path) -> None:
+    from fair_envs import compare
+
+    found = compare(runs, out=tmp_path / "out", **QUICK)
+    assert [(one.name, one.kind, len(one.evaluations)) for one in found.contenders] == [
+        ("ppo", "trained", 2),
+        ("a-ppo", "trained", 1),
+        ("equal-opportunity", "scripted", 1),
+        ("max-reward", "scripted", 1),
+        ("always", "scripted", 1),
+        ("random", "random", 1),
+    ]
+    assert found.rate == "true positive rate"
+    assert found.contenders[0].evaluations[0].about["parameters"]["horizon"] == 50
+    assert (tmp_path / "out" / "comparison.md").read_text().startswith("# FairLending-v0")
+
+
+def test_an_interrupted_comparison_goes_on_where_it_stopped(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from fair_envs import assessment, compare
+    from fair_envs.experiments import evaluations
+
+    played: list[str] = []
+    evaluate = assessment.evaluate
+
+    def counted(env: Any, policy: Any, **given: Any) -> Any:
+        played.append(str(policy))
+        if len(played) == 2:
+            raise KeyboardInterrupt
+        return evaluate(env, policy, **given)
+
+    monkeypatch.setattr(evaluations, "evaluate", counted)
+    given: dict[str, Any] = {**QUICK, "seed": 77, "policies": ["random"]}
+    with pytest.raises(KeyboardInterrupt):
+        compare(runs[:2], **given)
+    first = compare(runs[:2], **given)
+    assert [Path(name).name for name in played] == ["ppo-0", "ppo-1", "ppo-1", "random"]
+    again = compare(runs[:2], **given)
+    assert str(again) == str(first) and played[4:] == ["random"]  # nowhere to keep it without `out`
+
+
+def test_a_run_that_has_changed_is_evaluated_again(runs: list[Path]) -> None:
+    from fair_envs.experiments.evaluations import evaluation_cell
+
+    given: dict[str, Any] = {"task": "FairLending-v0", "episodes": 2, "seed": 0}
+    before = evaluation_cell("FairLending-v0", str(runs[2]), {}, **given)
+    assert before.key == evaluation_cell("FairLending-v0", str(runs[2]), {}, **given).key
+    (runs[2] / "note.txt").write_text("changed")
+    assert before.key != evaluation_cell("FairLending-v0", str(runs[2]), {}, **given).key
+
+
+def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -> None:
+    from fair_envs import compare
+
+    with pytest.raises(ValueError, match="runs must be a list of folders"):
+        compare(str(runs[0]))
+    with pytest.raises(ValueError, match="runs must have at least one folder, got none"):
+        compare([])
+    with pytest.raises(FileNotFoundError):
+        compare([tmp_path])
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text(json.dumps({"algorithm": "ppo", "env_id": "FairHiring-v0", "parameters": {}}))
+    with pytest.raises(ValueError, match="runs must be of one environment, got FairLending-v0, FairHiring-v0"):
+        compare([runs[0], other])
