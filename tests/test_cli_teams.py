@@ -91,7 +91,7 @@ def test_every_setting_of_a_team_is_an_option() -> None:
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        (["fair-e", "FairHarvest-v0"], "method must support FairHarvest-v0, got 'fair-e', which needs a team"),
+        (["fair-e", "FairLending-v0"], "method must support FairLending-v0, got 'fair-e', which needs several agents"),
         (["fair-e", "FairWheat-v0"], "id must be one of "),
         (["fair-e"], "ID must be given"),
         (["fair-f", PURSUIT], "method must be one of a-ppo, alpha-fair,"),
@@ -107,7 +107,10 @@ def test_every_setting_of_a_team_is_an_option() -> None:
             ["fair-er", PURSUIT, "--form", "fair"],
             "--form must be one of 'plain', 'normalised', 'automatic', got 'fair'",
         ),
-        (["ddpg", PURSUIT, "-p", "action=discrete"], "parameters must make actions directions, got {"),
+        (
+            ["ddpg", PURSUIT, "-p", "action=heading"],
+            "method must support FairPursuit-v0, got 'ddpg', which needs actions that are discrete or vectors",
+        ),
         (
             ["fair-e", PURSUIT, "-p", "observation=authors", "--network", "sets"],
             "policy_kwargs['sets'] must be given for DeepSetsPolicy",

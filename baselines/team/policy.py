@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes
-from fair_envs.evaluation import Policy, Stochastic
+from fair_envs.evaluation import Policy
+from fair_envs.evaluation.policy import choose, numbers_for
 from fair_envs.faces.common import with_last
 from fair_envs.support.aliases import Floats
 
@@ -42,7 +43,7 @@ class Learned(Policy):
         rows, lanes = self._rows(observation), self.lanes
         if not self.deterministic and (probabilities := self._probabilities(rows)) is not None:
             shaped = probabilities.reshape(lanes.count, lanes.agents, *probabilities.shape[1:])
-            return Stochastic.sample(shaped, uniforms)
+            return choose(shaped, numbers_for(shaped.shape[:-1], uniforms))
         actions, _ = self.model.predict(rows, deterministic=True)
         space = lanes.rules.action_space(lanes.rules.params)
         shape = (lanes.count * lanes.agents, *(space.shape or ()))

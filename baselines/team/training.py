@@ -261,7 +261,13 @@ SETTINGS = (
 )
 
 
-WITHOUT_CURRICULUM: Mapping[str, Any] = {"lanes": 8, "n_steps": 3, "buffer_size": 20_000, "steps": 1_280_000}
+WITHOUT_CURRICULUM: Mapping[str, Any] = {
+    "steps": 1_280_000,
+    "lanes": 8,
+    "n_steps": 3,
+    "buffer_size": 20_000,
+    "guided": False,
+}
 """The recommended settings of environments whose agents have no speed that a curriculum changes."""
 
 
