@@ -741,7 +741,8 @@ class DDPG(OffPolicyAlgorithm):
         if not self.policy.options:
             return losses
         logits = mean_where(outputs.square().mean(-1), had_turn)
-        return losses + self.logit_weight * size_of(values, had_turn) * logits
+        weighted: th.Tensor = self.logit_weight * size_of(values, had_turn) * logits
+        return losses + weighted
 
     def _values(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return the critics' values of actions, shape (networks, batch)."""
