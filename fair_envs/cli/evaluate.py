@@ -1,6 +1,7 @@
 """The commands ``evaluate`` and ``compare``."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -223,23 +224,24 @@ def of_run(
     if method.policy is None:
         refuse({"policy": list(policies), "beside": beside, "task": task}, of=f"a run of {method.name}")
     else:
-        names = [str(run), *policies]
         settings = method.load(run)[1]
+        names = [str(run), *policies]
         side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
         check_policies(side)
+    report = None
+    if method.policy is None or method.evaluated is not None:
+        report = evaluate_run(run, param, progress=options["progress"], **numbers)
+    if method.policy is not None:
         found = evaluated(side, **options)
         about = {**found[0].about, "run": str(run), "training": settings.as_dict()}
         found[0] = replace(found[0], about=about)
         show_evaluations(found)
-    report = None
-    if method.policy is None or method.evaluated is not None:
-        report = evaluate_run(run, param, progress=options["progress"], **numbers)
     save_all(found, report, folder, ONE_TRAINING)
 
 
 def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> None:
-    """Save evaluations and a report, if there are any, into a new folder; print the report."""
-    from fair_envs.assessment.result import save
+    """Save evaluations, with plots if Matplotlib is installed, and a report into a new folder; print the report."""
+    from fair_envs.assessment.result import save, save_plots
 
     if report is not None:
         typer.echo("")
@@ -250,6 +252,8 @@ def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> No
         typer.echo(f"saved {folder}")
     if found:
         save(found, folder)
+        with suppress(ImportError):
+            save_plots(found, folder)
 
 
 def show_evaluations(found: Sequence[Any]) -> None:
