@@ -231,7 +231,7 @@ def make_env(config: Training) -> VecEnv:
     if config.algorithm != "fen-reward":
         return env
     least, largest = config.bounds or bounds_of(make_rules(config.env_id, **config.parameters))
-    fair: VecEnv = FenReward(env, least=least, largest=largest, epsilon=config.epsilon)  # type: ignore[assignment]
+    fair: VecEnv = FenReward(env, least=least, largest=largest, epsilon=config.epsilon)
     return fair
 
 

@@ -36,7 +36,7 @@ def main() -> None:
     folder: Path = given.out / given.id
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(given.jobs) as pool:
-        trained = pool.map(lambda cell: train(given.id, *cell, folder / f"{cell[0]}-{cell[1]}"), cells)
+        trained = pool.map(lambda cell: train(given.id, cell[0], cell[1], folder / f"{cell[0]}-{cell[1]}"), cells)
         failed = [error for error in track(trained, total=len(cells), description=given.id) if error]
     (folder / "failed.json").write_text(json.dumps(failed, indent=1) + "\n")
     complete = [str(run) for run in runs(folder, names) if is_complete(run)]

@@ -178,8 +178,10 @@ def summary(result: dict[str, Any]) -> str:
     """Return performance and gap of an evaluated cell as text, or its error."""
     if "error" in result:
         return f"failed: {result['error']}"
-    found = result["evaluation"]
-    return f"{found['performance']['value']:.3g}; gap {found['gap']['value']:.3g}"
+    found = {(row["section"], row["of"]): row["value"] for row in result["evaluation"]["rows"]}
+    performance = next(value for (section, _), value in found.items() if section == "performance")
+    gap = found.get(("gap", "largest"))
+    return f"{performance:.3g}; gap {'undefined' if gap is None else format(gap, '.3g')}"
 
 
 def shown(result: dict[str, Any] | None, reason: str, numbers: dict[str, int]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.actions import uncountable
-from fair_envs.baselines.pcn.objectives import NOTIONS, default_objectives, objective_name, unsupported_objectives
+from fair_envs.baselines.pcn.objectives import default_objectives, objective_name, unsupported_objectives
 from fair_envs.baselines.pcn.pcn import PCN
 from fair_envs.baselines.pcn.policy import policy_of
 from fair_envs.baselines.pcn.training import (
@@ -15,16 +15,19 @@ from fair_envs.baselines.pcn.training import (
     PCNTraining,
     load_pcn,
     preset_values,
+    recommended_values,
     test,
     train_pcn,
 )
-from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
 from fair_envs.support.parameters import UnitInterval, checked, value_of
+from fair_envs.tasks import AnyRules, task_of
 
 
-def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any], *, kind: type[PCNTraining] = PCNTraining) -> str:
+def unsupported(
+    env_id: str, rules: AnyRules, given: Mapping[str, Any], *, kind: type[PCNTraining] = PCNTraining
+) -> str:
     """Return why an environment is not supported with the given settings, or ""."""
     if why := uncountable(rules.action_space(rules.params)):
         return f"needs actions that can be listed; its action space {why}"
@@ -33,14 +36,11 @@ def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any], *, kind: ty
         share = checked("lorenz_lambda", value_of(given.get("lorenz_lambda", kind.lorenz_lambda), float), UnitInterval)
     except ValueError:
         return ""  # the settings reject the values, with a better message
-    if named or default_objectives(rules, comparable=share < 1):
-        return unsupported_objectives(rules, named)
-    if share < 1:
-        return "compares returns of groups, which a decision-maker's environment does not have; name its objectives"
-    return unsupported_objectives(rules, NOTIONS)
+    objectives = named or default_objectives(rules, comparable=share < 1)
+    return unsupported_objectives(rules, objectives, task_of(env_id))
 
 
-def policy(model: PCN, settings: PCNTraining, rules: Rules) -> Policy:
+def policy(model: PCN, settings: PCNTraining, rules: AnyRules) -> Policy:
     """Return the policy that follows the trade-off of the settings."""
     return policy_of(model, rules, choice=settings.followed, deterministic=settings.test_actions == "deterministic")
 
@@ -61,6 +61,8 @@ def evaluate(model: Any, settings: PCNTraining, how: Test) -> Report:
     return coverage.report(found, about=how.about(settings), also_save=also)
 
 
+RECOMMENDED = "the task's parameters and, for a decision-maker, its steps"
+
 METHODS = (
     Method(
         name="pcn",
@@ -71,8 +73,9 @@ METHODS = (
         policy=policy,
         evaluated=evaluate,
         unsupported=unsupported,
+        own=True,
         presets={
-            "recommended": "this package's settings",
+            "recommended": RECOMMENDED,
             "farel": "the settings of the study FAReL",
             "farel-published": "the settings of FAReL with the errors of its published code",
         },
@@ -87,5 +90,8 @@ METHODS = (
         policy=policy,
         evaluated=evaluate,
         unsupported=partial(unsupported, kind=LCNTraining),
+        own=True,
+        presets={"recommended": RECOMMENDED},
+        preset=recommended_values,
     ),
 )

@@ -1,11 +1,11 @@
-"""The objectives of conditioned networks: an environment's reward and fairness notions, or its groups' returns.
+"""The objectives of conditioned networks: the performance with fairness notions or measures, or groups' benefits.
 
-To add a kind of objectives, extend `objectives_of`, `default_objectives` and `unsupported_objectives`; any wrapper of
+To add a kind of objectives, extend `KINDS`, `objectives_of`, `names_of` and `unsupported_objectives`; any wrapper of
 this package that makes a vector reward can be used.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -13,18 +13,24 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.core import Rules
+from fair_envs.core import Lanes, Worlds
 from fair_envs.evaluation import Transition, World
 from fair_envs.metrics.gaps import BY_NAME
 from fair_envs.metrics.group import GroupNotion, Groups
 from fair_envs.metrics.history import Full, SlidingWindow
 from fair_envs.metrics.notions import canonical_name
-from fair_envs.support.aliases import Flags, Floats, Floats32
+from fair_envs.metrics.rates import group_codes
+from fair_envs.support.aliases import Flags, Floats, Floats32, Records
+from fair_envs.tasks import AnyRules, Task, rules_for, task_of
 from fair_envs.wrappers import Batch, FairnessObjectives, Setting, Transform, VectorReward
 from fair_envs.wrappers.adapters.bound import transforms
+from fair_envs.wrappers.adapters.own import OwnFace, OwnRules
 
 PERFORMANCE = "performance"
-GROUPS = "groups"  # each group's mean return
+GROUPS = "groups"  # each group's mean return, or its benefit of the task's rate in each step
+MEASURES = "measures"  # the performance, and minus the task's measures
+KINDS = (GROUPS, MEASURES)  # sets of objectives that are named alone
+FOLLOWED = ("short", "long")  # the task's measures
 NOTIONS = ("demographic_parity", "individual_fairness")  # requested by default besides the performance
 
 
@@ -34,38 +40,52 @@ def objective_name(argument: str, name: str) -> str:
     Raises:
         ValueError: It is unknown.
     """
-    lower = name.lower()
-    if lower in ("r", "reward", PERFORMANCE):
+    if name.lower() in ("r", "reward"):
         return PERFORMANCE
-    return GROUPS if lower == GROUPS else canonical_name(argument, name, BY_NAME)
+    return canonical_name(argument, name, (PERFORMANCE, *KINDS, *BY_NAME))
 
 
-def default_objectives(rules: Rules, *, comparable: bool = False) -> tuple[str, ...]:
-    """Return the objectives for an environment if none are named; empty if there are none.
+def default_objectives(rules: AnyRules, *, comparable: bool = False) -> tuple[str, ...]:
+    """Return the objectives for an environment if none are named.
+
+    They are groups' returns if agents earn rewards throughout an episode, and groups' benefits if objectives must be
+    comparable. Otherwise, they are the performance and the notions of `NOTIONS` that the environment supports, or the
+    task's measures if it supports none of them.
 
     Args:
         rules: The environment.
         comparable: Whether the objectives must be comparable, as Lorenz dominance needs.
     """
-    if rules.multi_agent and rules.spec.same_individuals:
+    if comparable or agents_earn(rules):
         return (GROUPS,)
-    notions = [name for name in NOTIONS if not unsupported_objectives(rules, (name,))]
-    return (PERFORMANCE, *notions) if notions and not comparable else ()
+    notions = [name for name in NOTIONS if not _unsupported_notion(rules, name)]
+    return (PERFORMANCE, *notions) if notions else (MEASURES,)
 
 
-def unsupported_objectives(rules: Rules, objectives: Sequence[str]) -> str:
+def agents_earn(rules: AnyRules) -> bool:
+    """Return whether the same agents earn rewards throughout an episode, so that groups have returns."""
+    return rules.multi_agent and rules.spec.same_individuals
+
+
+def unsupported_objectives(rules: AnyRules, objectives: Sequence[str], task: Task) -> str:
     """Return why an environment does not have some objectives, given by canonical names, or ""."""
-    if GROUPS in objectives:
-        if rules.multi_agent and rules.spec.same_individuals:
-            return ""
-        return f"needs agents that earn rewards throughout an episode for the objective {GROUPS}"
+    try:
+        if GROUPS in objectives and not agents_earn(rules):
+            task.rate_of(rules)
+        if MEASURES in objectives:
+            for name in FOLLOWED:
+                task.measure(name, rules, 1)
+    except ValueError as error:
+        return f"cannot measure the objectives {', '.join(objectives)}: {error}"
+    if set(objectives) & set(KINDS):
+        return ""
     for name in objectives:
         if name != PERFORMANCE and (why := _unsupported_notion(rules, name)):
             return why
     return ""
 
 
-def _unsupported_notion(rules: Rules, name: str) -> str:
+def _unsupported_notion(rules: AnyRules, name: str) -> str:
     notion = BY_NAME[name]()
     if isinstance(notion, GroupNotion):
         notion = replace(notion, groups=tuple(rules.spec.sensitive))  # of any attributes
@@ -80,7 +100,15 @@ def _unsupported_notion(rules: Rules, name: str) -> str:
 
 
 class Requested(Protocol):
-    """Settings of a training that `objectives_of` reads."""
+    """Settings of a training that `objectives_of` and `names_of` read."""
+
+    @property
+    def env_id(self) -> str:
+        """Id of the environment."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Parameters of the environment."""
 
     @property
     def objectives(self) -> Sequence[str]:
@@ -110,15 +138,46 @@ def objectives_of(settings: Requested, env: Any) -> Any:
         ValueError: There is only the performance, or the environment does not support an objective.
     """
     if GROUPS in settings.objectives:
-        return VectorReward(env, per="group")
+        return VectorReward(env, per="group", **_benefits(settings))
+    if MEASURES in settings.objectives:
+        task, rules = task_of(settings.env_id), rules_for(settings.env_id, **settings.parameters)
+        return FairnessObjectives(env, measures=[task.factory(name, rules) for name in FOLLOWED])
     if not settings.notions:
         raise ValueError(f"objectives must name a notion besides {PERFORMANCE}, got {settings.objectives}")
     memory = SlidingWindow(settings.window) if settings.window else Full()
     return FairnessObjectives(env, settings.notions, memory, groups=settings.compared, keep=settings.keep_history)
 
 
+def names_of(settings: Requested) -> tuple[str, ...]:
+    """Return the names of all objectives in the order of the vector reward.
+
+    Raises:
+        ValueError: The environment does not support the objectives.
+    """
+    if MEASURES in settings.objectives:
+        return (PERFORMANCE, *FOLLOWED)
+    if GROUPS not in settings.objectives:
+        return (PERFORMANCE, *settings.notions)
+    spec, of_rate = rules_for(settings.env_id, **settings.parameters).spec, _benefits(settings)
+    return group_codes(spec, of_rate["groups"])[0] if of_rate else tuple(spec.groups)
+
+
+def _benefits(settings: Requested) -> dict[str, Any]:
+    """Return the rate and groups of `VectorReward`; none if groups have returns."""
+    task, rules = task_of(settings.env_id), rules_for(settings.env_id, **settings.parameters)
+    return {} if agents_earn(rules) else {"rate": task.rate_of(rules), "groups": settings.compared or task.groups}
+
+
+def trained_rules(env: Any) -> AnyRules:
+    """Return the rules of a training's vector environment, or what is known of a user's own environment."""
+    lanes = getattr(env.unwrapped, "lanes", None)
+    if isinstance(lanes, (Lanes, Worlds)):
+        return lanes.rules
+    return OwnRules("env", env.fair_spec, spaces=(env.single_observation_space, env.single_action_space))
+
+
 class RewardVectors:
-    """Computes the vector rewards of lanes without wrappers, as an environment's wrappers would.
+    """Computes the vector rewards of a world without wrappers, as an environment's wrappers would.
 
     Args:
         env: The environment.
@@ -126,21 +185,28 @@ class RewardVectors:
 
     def __init__(self, env: Any) -> None:
         self._models: list[Transform] = [bound.transform for bound in reversed(transforms(env))]
+        self.rules, self._env = trained_rules(env), env.unwrapped
 
     def start(self, world: World) -> None:
         """Prepare for new lanes.
 
         Raises:
-            ValueError: The world has no lanes of this package, or they do not have the objectives.
+            ValueError: The world has neither lanes of this package nor one episode of a user's own environment, or it
+                does not have the objectives.
         """
-        if world.lanes is None:
-            raise ValueError("world must have lanes of fair_envs, from whose record the objectives are computed")
-        self._lanes = world.lanes
-        rules = self._lanes.rules
+        self._world, self._own = world, None
+        lanes = world.lanes
+        if lanes is None:
+            if not isinstance(self.rules, OwnRules) or world.count != 1:
+                raise ValueError("world must have lanes of fair_envs, from whose record the objectives are computed")
+            self._own = OwnFace(self._env, self.rules.spec)
+            lanes = self._own.lanes
+        self._lanes = lanes
+        rules = self.rules if lanes is not world.lanes else lanes.rules
         space: Any = rules.observation_space(rules.params)
         self._transforms = copy.deepcopy(self._models)
         for transform in self._transforms:
-            transform.bind(Setting(lanes=self._lanes, observation_space=space))
+            transform.bind(Setting(lanes=lanes, observation_space=space))
             space = transform.space(space)
         names = [transform.objectives for transform in self._models if transform.objectives]
         own = [transform.objectives for transform in self._transforms if transform.objectives]
@@ -149,10 +215,13 @@ class RewardVectors:
 
     def begin(self, mask: Flags) -> None:
         """Start new episodes in the masked lanes."""
-        shown, nobody = self._lanes.show(), np.zeros(len(mask), bool)
-        self._apply(
-            Batch(shown.observation, np.zeros_like(shown.reward), shown.facts, decided=nobody, first=mask, done=nobody)
-        )
+        nobody, nothing = np.zeros(len(mask), bool), np.zeros((len(mask), self._lanes.agents))
+        if self._own is None:
+            shown = self._lanes.show()
+            observation, facts = shown.observation, shown.facts
+        else:
+            observation, facts = self._world.observation, self._own.interactions
+        self._apply(Batch(observation, nothing, facts, decided=nobody, first=mask, done=nobody))
 
     def __call__(self, step: Transition, action_probs: Floats32 | None = None) -> Floats:
         """Return the vector rewards of a step, shape (B, objectives).
@@ -165,7 +234,7 @@ class RewardVectors:
         batch = Batch(
             step.observation,
             step.reward,
-            step.facts,
+            self._facts(step, action_probs),
             decided=step.active,
             first=first,
             done=step.ended,
@@ -174,6 +243,13 @@ class RewardVectors:
         vector: NDArray[Any] | None = self._apply(batch).vector
         assert vector is not None  # the wrappers of a training make it
         return np.asarray(vector, np.float64)
+
+    def _facts(self, step: Transition, action_probs: Floats32 | None) -> Records:
+        """Return the records of a step; those of a user's own environment are in ``info``."""
+        if self._own is None:
+            return step.facts
+        self._own.extra({name: column[0] for name, column in step.columns.items()}, decided=True)
+        return self._own.interactions
 
     def _apply(self, batch: Batch) -> Batch:
         for transform in self._transforms:

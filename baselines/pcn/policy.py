@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.baselines.pcn.objectives import RewardVectors
+from fair_envs.baselines.pcn.objectives import RewardVectors, trained_rules
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded
-from fair_envs.core import Rules
 from fair_envs.evaluation import Transition, World
 from fair_envs.support.aliases import Flags, Floats, Floats32, Ints
+from fair_envs.tasks import AnyRules
 
 KNEE, SUM = "knee", "sum"
 
@@ -72,7 +72,7 @@ class Following(Commanded):
         """Prepare for the world's lanes."""
         self._prepare(world.count)
         self._vectors.start(world)
-        self._one_person = world.lanes.rules.spec.one_person
+        self._one_person = self._vectors.rules.spec.one_person
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
         """Set the command of new episodes."""
@@ -93,7 +93,7 @@ class Following(Commanded):
 
 
 def policy_of(
-    model: PCN, rules: Rules, *, command: Command | None = None, choice: str = KNEE, deterministic: bool = False
+    model: PCN, rules: AnyRules, *, command: Command | None = None, choice: str = KNEE, deterministic: bool = False
 ) -> Following:
     """Return a trained model as a policy that follows one command.
 
@@ -108,7 +108,7 @@ def policy_of(
         ValueError: The environment has other observations or actions than that of the training, or the model has no
             such command.
     """
-    trained: Rules = model.env.unwrapped.lanes.rules
+    trained = trained_rules(model.env)
     own, wanted = (one.observation_space(one.params).shape for one in (rules, trained))
     _check_equal("observations", own, wanted)
     _check_equal("actions", rules.action_space(rules.params), trained.action_space(trained.params))

@@ -14,21 +14,25 @@ from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.coverage import CoverageSet
 from fair_envs.baselines.pcn.objectives import (
     GROUPS,
+    KINDS,
+    MEASURES,
     PERFORMANCE,
     default_objectives,
+    names_of,
     objective_name,
     objectives_of,
 )
 from fair_envs.baselines.pcn.pcn import LORENZ_LAMBDA, PCN, PCNSettings, Seed, farel_settings
 from fair_envs.baselines.pcn.policy import KNEE, trade_off
 from fair_envs.baselines.pcn.rollouts import Episode
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings
+from fair_envs.baselines.settings import COMMON, Device, MethodSettings, recommended
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
-from fair_envs.registration import make_rules
+from fair_envs.registration import TABLE
 from fair_envs.support.parameters import NonNegativeInt, PositiveInt, Range, UnitInterval, checked, setting
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
+from fair_envs.tasks import rules_for
 
 KEPT_EVERY = 20  # iterations between checkpoints
 
@@ -41,8 +45,7 @@ class PCNTraining(PCNSettings, MethodSettings):
     """Settings of a training of Pareto Conditioned Networks; equal settings give equal networks.
 
     Raises:
-        ValueError: A value is outside its range, an objective is unknown, parameters cannot be stored as JSON, or no
-            objective is named and the environment has no default ones.
+        ValueError: A value is outside its range, an objective is unknown, or parameters cannot be stored as JSON.
     """
 
     algorithm: Literal["pcn"] = "pcn"
@@ -51,9 +54,11 @@ class PCNTraining(PCNSettings, MethodSettings):
     )  # F: 500,000
     objectives: Sequence[str] = setting(
         (),
-        "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias; or groups, "
-        "the mean return of each group of agents. Empty: groups if several agents act, otherwise R,SP,IF without the "
-        "notions that the environment does not support.",
+        "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias; or measures, "
+        "the performance and the task's short-term and long-term measures; or groups, the mean return of each group of "
+        "agents, or each group's benefit per step if one decision-maker acts. Empty: groups if several agents act or "
+        "lorenz_lambda is below 1, otherwise R,SP,IF without the notions that the environment does not support, or "
+        "measures if it supports none.",
     )
     computed: Sequence[str] = setting((), "Fairness notions that are recorded but not requested.")
     groups: Sequence[str] = setting(
@@ -87,13 +92,14 @@ class PCNTraining(PCNSettings, MethodSettings):
             object.__setattr__(self, name, tuple(objective_name(name, given) for given in getattr(self, name)))
         trade_off("followed", self.followed)
         if not self.objectives:
-            rules = make_rules(self.env_id, **self.parameters)
+            rules = rules_for(self.env_id, **self.parameters)
             object.__setattr__(self, "objectives", default_objectives(rules, comparable=self.lorenz_lambda < 1))
-        if not self.objectives:
-            raise ValueError(f"objectives must be named for {self.env_id}, which has no default ones, got none")
         given = [*self.objectives, *self.computed]
-        if GROUPS in given and len(given) > 1:
-            raise ValueError(f"objectives must not have others besides {GROUPS}, got {given}")
+        for kind in KINDS:
+            if kind in given and len(given) > 1:
+                raise ValueError(f"objectives must not have others besides {kind}, got {given}")
+        if self.groups and MEASURES in given:
+            raise ValueError(f"groups must be left out with {MEASURES}, whose groups the task names, got {self.groups}")
         if len(set(given)) != len(given):
             raise ValueError(f"objectives and computed must not repeat a name, got {self.objectives}, {self.computed}")
         if len({"=" in entry for entry in self.groups}) > 1:
@@ -101,21 +107,19 @@ class PCNTraining(PCNSettings, MethodSettings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all objectives in the order of the vector reward: the performance and notions, or the groups."""
-        if GROUPS in self.objectives:
-            return tuple(make_rules(self.env_id, **self.parameters).spec.groups)
-        return (PERFORMANCE, *self.notions)
+        """Names of all objectives in the order of the vector reward, see `objectives.names_of`."""
+        return names_of(self)
 
     @property
     def notions(self) -> tuple[str, ...]:
         """Names of the notions that are requested or only recorded."""
-        return tuple(name for name in (*self.objectives, *self.computed) if name not in (PERFORMANCE, GROUPS))
+        return tuple(name for name in (*self.objectives, *self.computed) if name not in (PERFORMANCE, *KINDS))
 
     @property
     def requested(self) -> list[int]:
         """Indices of the requested objectives."""
         names = self.names
-        return [names.index(name) for name in (names if GROUPS in self.objectives else self.objectives)]
+        return [names.index(name) for name in (names if set(self.objectives) & set(KINDS) else self.objectives)]
 
     @property
     def compared(self) -> Groups:
@@ -135,7 +139,7 @@ class LCNTraining(PCNTraining):
     """Settings of a training of Lorenz Conditioned Networks: `PCNTraining` with Lorenz dominance by default.
 
     Lorenz dominance adds objectives and compares them with each other, so they must have one unit and one meaning, such
-    as the mean returns of groups. Only those are default objectives.
+    as the returns or benefits of groups. Only those are default objectives.
 
     Raises:
         ValueError: As for `PCNTraining`.
@@ -156,22 +160,45 @@ def preset_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: The preset is unknown.
     """
     checked("preset", preset, Preset)
+    found = recommended_values("recommended", given)
     if preset == "recommended":
-        return {}
-    rules = make_rules(given["env_id"], **given.get("parameters", {}))
-    named = given.get("objectives") or default_objectives(rules)
-    objectives = [objective_name("objectives", name) for name in named]
+        return found
+    parameters = found["parameters"]
+    known = {name: given[name] for name in ("objectives", "groups") if given.get(name)}
+    own = PCNTraining(env_id=given["env_id"], parameters=parameters, **known)
+    horizon = getattr(rules_for(own.env_id, **parameters).params, "horizon", None)
+    if horizon is None:
+        raise ValueError(f"preset must be 'recommended' for {own.env_id}, which has no known horizon, got {preset!r}")
+    objectives = [own.names[k] for k in own.requested]
     settings = farel_settings(
         objectives=len(objectives),
-        horizon=rules.params.horizon,
+        horizon=horizon,
         performance=objectives.index(PERFORMANCE) if PERFORMANCE in objectives else None,
         published_code=preset == "farel-published",
     )
+    if GROUPS in own.objectives:  # the study has no groups' benefits, which can be above 0
+        settings = dataclasses.replace(settings, max_return=())
     return (
         dataclasses.asdict(settings)
-        | {"steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
+        | {"parameters": parameters, "steps": 500_000, "lanes": 1, "keep_history": True, "window": 1000}
         | {"test_actions": "deterministic"}
     )
+
+
+def recommended_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the environment's task, of which given ones override single ones, and its steps.
+
+    A task's steps are steps of agents, while steps here are those of lanes. Therefore, they are used only for a
+    decision-maker.
+
+    Raises:
+        ValueError: The preset is unknown.
+    """
+    checked("preset", preset, Literal["recommended"])
+    found = {name: value for name, value in recommended(PCNTraining, given).items() if name in ("parameters", "steps")}
+    if rules_for(given["env_id"], **found["parameters"]).multi_agent:
+        del found["steps"]
+    return found
 
 
 # ------------------------------------------------------------------------------------------- making and training
@@ -183,9 +210,8 @@ def make_env(config: PCNTraining) -> Any:
     Raises:
         ValueError: A parameter is outside its range, or an objective is not supported by the environment.
     """
-    env = gym.make_vec(
-        config.env_id, num_envs=config.lanes, vectorization_mode="vector_entry_point", **config.parameters
-    )
+    mode: Any = "vector_entry_point" if config.env_id in TABLE else "sync"  # a user's own: one after another
+    env = gym.make_vec(config.env_id, num_envs=config.lanes, vectorization_mode=mode, **config.parameters)
     return objectives_of(config, env)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from fair_envs.baselines import assessment
 from fair_envs.baselines.evaluating import evaluating
-from fair_envs.baselines.methods import Method, Test, evaluate_policy
+from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.ppo.evaluation import AgentsPolicy
 from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_team, is_team
@@ -43,11 +43,11 @@ def without_penalty(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     return "" if compares_returns(rules) and not given.get("measure") else without_measure(env_id, rules, given)
 
 
-def evaluate(model: Any, settings: Any, test: Test) -> Report:
-    """Evaluate agents, in counterfactual twin episodes too, a team, or a decision-maker by its decisions."""
+def evaluate(model: Any, settings: Any, test: Test) -> Report | None:
+    """Evaluate agents by every form of the notions on returns, in counterfactual twin episodes too, or a team."""
     rules = rules_for(settings.env_id, **test.parameters)
     if not isinstance(rules, Rules) or not rules.multi_agent:
-        return evaluate_policy(policy(model, settings, rules), rules, settings, test)
+        return None
     if is_team(rules):
         return evaluate_team(model, settings, test)
     with progress_bar("playing", total=len(assessment.batches(test.episodes)), shown=test.progress) as each:

@@ -228,9 +228,7 @@ def of_run(
         names = [str(run), *policies]
         side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
         check_policies(side)
-    report = None
-    if method.policy is None or method.evaluated is not None:
-        report = evaluate_run(run, param, progress=options["progress"], **numbers)
+    report = own_report(method, run, param, progress=options["progress"], **numbers)
     if method.policy is not None:
         found = evaluated(side, **options)
         about = {**found[0].about, "run": str(run), "training": settings.as_dict()}
@@ -302,16 +300,17 @@ def run_all(cells: Sequence[Any], *, engine: str, jobs: int, progress: bool, rea
         return {cell.key: read(Path(kept) / cell.key) for cell in cells}
 
 
-def evaluate_run(run: Path, param: Sequence[str] | None, *, episodes: int, seed: int, progress: bool) -> Any:
-    """Return the report of a run's method."""
-    from fair_envs.baselines.methods import Test, method_of
+def own_report(method: Any, run: Path, param: Sequence[str] | None, *, episodes: int, seed: int, progress: bool) -> Any:
+    """Return the report of a run's method; None: the table of all policies is enough."""
+    from fair_envs.baselines.methods import Test
 
-    method = method_of(run)
+    if method.evaluated is None:
+        return None
     model, settings = method.load(run)
     parameters = environment_parameters(settings.env_id, param, base=settings.parameters)
     changed = frozenset(assigned(param or (), what="param"))
     test = Test(run, episodes=episodes, seed=seed, parameters=parameters, changed=changed, progress=progress)
-    return method.evaluate(model, settings, test)
+    return method.evaluated(model, settings, test)
 
 
 # Notions per episode --------------------------------------------------------------------------------------------------

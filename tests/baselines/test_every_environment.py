@@ -117,6 +117,8 @@ def test_the_command_line_trains_an_environment_by_module_and_id(empty_folder: P
     said = Said("train", "ppo", "shop:Shop-v0", *options, "-p", "fee=1", "--out", "run")
     assert said.code == 0 and Path("run", "model.zip").exists(), said.text
     assert method_of(Path("run")).load(Path("run"))[1].parameters == {"fee": 1.0}
+    said = Said("--import", "shop", "evaluate", "run", "--episodes", "4", "--no-progress")
+    assert said.code == 0 and "selection rate" in said.text and "saved run/evaluation-1" in said.flat, said.text
     assert "param must be one of fee for Shop-v0, got 'fees'" in mistake(
         "train", "ppo", "shop:Shop-v0", *options, "-p", "fees=1"
     )
