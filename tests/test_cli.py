@@ -412,7 +412,7 @@ def test_wrong_settings_leave_no_folder_behind(learning: Any, empty_folder: Path
         (
             "FairLending-v0",
             "--sharing groups",
-            "--sharing must be 'all' on FairLending-v0, which has one decision-maker",
+            "--sharing must be 'all' on FairLending-v0, which has one decision-maker, got 'groups'",
         ),
     ],
 )

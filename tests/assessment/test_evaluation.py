@@ -82,6 +82,15 @@ def test_the_gap_of_a_coin_is_about_the_noise_floor_and_that_of_a_biased_clerk_i
     assert fair.row("short-term", of="last value").estimate.value > 1.5 * fair.gap.estimate.value
 
 
+def test_a_coin_flip_in_hiring_has_a_pooled_gap_of_noise_alone() -> None:
+    found = evaluate("FairHiring-v0", "random", episodes=32, twins=False)
+    for attribute in ("gender: man - woman", "nationality: Belgian - foreign"):
+        row = found.row("notion", "demographic_parity", attribute)
+        assert abs(row.estimate.value) < row.limit < 0.04 and row.estimate.low < 0 < row.estimate.high
+    each = found.row("short-term", of="last value").estimate  # the mean of absolute gaps of episodes
+    assert each.low > 0.1
+
+
 def test_the_measures_of_shuffled_labels_are_beside_the_measure() -> None:
     clients = [(place % 2, 1, 0) for place in range(60)]
     fair = evaluate(Office(clients), coin, episodes=8, seed=0).row("short-term", of="last value")
