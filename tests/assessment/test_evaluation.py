@@ -52,6 +52,8 @@ def test_rates_are_pooled_and_gaps_signed(office: str) -> None:
     assert notions["predictive_equality", parity] == 1  # one unqualified client in each group
     assert notions["overall_accuracy_equality", parity] == pytest.approx(4 / 6 - 2 / 6)
     assert notions["equalized_odds", "home: largest"] == 1
+    assert notions["treatment_equality", parity] == -1  # all errors accept the north or reject the south
+    assert np.isnan(notions["conditional_use_accuracy_equality", "home: largest"])  # one decision for each group
     assert notions["conditional_parity", "home, age young: north - south"] == 1
     assert values(found, "welfare")["true positive rate", "worst-off group"] == 0
 
