@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pcn.rollouts import collect
     from fair_envs.baselines.pcn.single import SingleTraining, train_single
     from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, train_pcn
+    from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
+    from fair_envs.baselines.ppo.cpo import CPO
     from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.long_term_training import LongTermTraining, load_long_term, long_term_settings
     from fair_envs.baselines.ppo.massaging import Massager, MassagingSchedule, PolicyOutput, ShieldActions
     from fair_envs.baselines.ppo.methods import train
+    from fair_envs.baselines.ppo.objectives import ObjectivePPO
     from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo.ppo import PPO
     from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "APPO",
+    "CPO",
     "DDPG",
     "FPPO",
     "PCN",
@@ -62,6 +66,8 @@ __all__ = [
     "Massager",
     "MassagingSchedule",
     "Measure",
+    "MeasurePPO",
+    "ObjectivePPO",
     "PCNSettings",
     "PCNTraining",
     "PPOLagrangian",
@@ -100,6 +106,8 @@ _MODULES = {
     "callback": ("FairnessCallback",),
     "pcn.coverage": ("CoverageSet", "cover"),
     "team.ddpg": ("DDPG", "FairE", "FairER"),
+    "ppo.cost_ppo": ("MeasurePPO",),
+    "ppo.cpo": ("CPO",),
     "ppo.evaluation": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
     "ppo.fair_ppo": ("FairPPO",),
     "ppo.lagrangian": ("PPOLagrangian",),
@@ -110,6 +118,7 @@ _MODULES = {
     "ppo.massaging": ("Massager", "MassagingSchedule", "PolicyOutput", "ShieldActions"),
     "pcn.pcn": ("PCN", "PCNSettings", "farel_settings"),
     "pcn.training": ("LCNTraining", "PCNTraining", "load_pcn", "train_pcn"),
+    "ppo.objectives": ("ObjectivePPO",),
     "ppo.policies": ("GroupedPolicy", "IndividualPolicy", "SharedTrunkPolicy"),
     "ppo.ppo": ("PPO",),
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),
