@@ -192,7 +192,7 @@ def table_of(evaluations: Sequence[Evaluation]) -> Table:
     for title in ("measured",) if several else ("measured", "of"):
         shown.add_column(title, overflow="fold")
     for one in evaluations:
-        shown.add_column(Text(one.policy if several else "value"), overflow="fold")
+        shown.add_column(Text(one.policy), overflow="fold")
     if not several:
         shown.add_column("noise floor")
     cells = [{row.key: row for row in one.rows} for one in evaluations]
