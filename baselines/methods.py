@@ -16,13 +16,11 @@ from fair_envs.baselines.runs import Run
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report
-from fair_envs.evaluation.systems import play_system, report
 from fair_envs.registration import TABLE
 from fair_envs.support.files import damaged
 from fair_envs.support.imports import refuse_stored_paths
 from fair_envs.support.parameters import meant
-from fair_envs.support.progress import progress_bar
-from fair_envs.tasks import AnyRules, rules_for, task_of
+from fair_envs.tasks import AnyRules, task_of
 
 MODULES = (
     "ppo.methods",
@@ -73,8 +71,8 @@ class Method:
             the model.
         load: ``load(folder)`` returns a run's model and settings.
         policy: ``policy(model, settings, rules)`` returns the trained policy; None: the model is not a policy.
-        evaluated: ``evaluated(model, settings, test)`` plays test episodes and returns a report; None: use
-            `fair_envs.evaluation.systems.report`, which measures any policy.
+        evaluated: ``evaluated(model, settings, test)`` plays test episodes and returns a report of what
+            `fair_envs.evaluate` does not measure, or None; it may be left out for a method with a policy.
         unsupported: ``unsupported(env_id, rules, given)`` returns why an environment is not supported with the given
             settings, or "", see `reason`.
         own: Whether the method trains on environments that are registered only with Gymnasium.
@@ -89,12 +87,17 @@ class Method:
     train: Callable[..., Any]
     load: Callable[[Path], tuple[Any, Any]]
     policy: Callable[[Any, Any, Any], Policy] | None = None
-    evaluated: Callable[[Any, Any, Test], Report] | None = None
+    evaluated: Callable[[Any, Any, Test], Report | None] | None = None
     unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
     own: bool = False
     unused: frozenset[str] = frozenset()
     presets: Mapping[str, str] = field(default_factory=dict)
     preset: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if trained models cannot be evaluated."""
+        if self.policy is None and self.evaluated is None:
+            raise ValueError(f"policy or evaluated must be given, got neither for the method {self.name!r}")
 
     def reason(self, env_id: str, rules: AnyRules, given: Mapping[str, Any]) -> str:
         """Return why an environment is not supported with the given settings, or "".
@@ -114,15 +117,6 @@ class Method:
             if "help" in one.metadata and one.name not in self.unused:
                 yield one
 
-    def evaluate(self, model: Any, settings: Any, test: Test) -> Report:
-        """Play test episodes of a trained model and return a report."""
-        if self.evaluated is not None:
-            return self.evaluated(model, settings, test)
-        if self.policy is None:
-            raise ValueError(f"method must have a policy or its own evaluation, got {self.name!r} with neither")
-        rules = rules_for(settings.env_id, **test.parameters)
-        return evaluate_policy(self.policy(model, settings, rules), rules, settings, test)
-
     def configured(self, given: Mapping[str, Any], *, preset: str | None = None) -> Any:
         """Return the settings of a training, completed from a preset.
 
@@ -134,14 +128,6 @@ class Method:
             values = self.preset(preset or next(iter(self.presets)), given)
         own = {name: values[name] for name in ("parameters",) if name in values}  # includes the given parameters
         return self.settings(**{**values, **given, **own})
-
-
-def evaluate_policy(policy: Policy, rules: Any, settings: Any, test: Test) -> Report:
-    """Play test episodes of any policy and return a report, as `fair_envs.evaluation.systems` measures policies."""
-    lanes = min(64, test.episodes)
-    with progress_bar("playing", total=-(-test.episodes // lanes), shown=test.progress) as each:
-        found = play_system(rules, policy, episodes=test.episodes, seed=test.seed, lanes=lanes, each=each)
-    return report({settings.algorithm: found}, about=test.about(settings))
 
 
 _registered: list[Method] = []

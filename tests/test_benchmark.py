@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_envs import make_rules
+from fair_envs import TABLE, make_rules
 from fair_envs.benchmark import loads
 from fair_envs.benchmark import rows as benchmark
 from fair_envs.benchmark.loads import Load
@@ -92,6 +92,11 @@ def test_every_promise_has_a_row_of_its_own() -> None:
     names = [row.name for row in ROWS]
     assert len(set(names)) == len(names)
     promised = {row.name: row.target for row in ROWS if row.target is not None}
+    for env_id in TABLE:
+        name = env_id.removesuffix("-v0")
+        assert promised.pop(f"{name} ppo") == 0.9
+        assert promised.pop(f"{name} following") == 0.95
+        assert promised.pop(f"{name} heads") == pytest.approx(1 / 1.15)
     assert promised == {
         "lanes": 250_000,
         "vector": 150_000,

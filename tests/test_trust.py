@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 
-from fair_envs.baselines import methods
+from fair_envs.baselines import methods, players
 from fair_envs.baselines.pcn.training import load_pcn
 from fair_envs.baselines.players import loaded
 from fair_envs.baselines.runs import Run, read_weights, serialized
@@ -346,7 +346,7 @@ def test_a_run_of_a_method_without_a_policy_is_no_policy_of_an_environment(
 ) -> None:
     run = run_of(tmp_path / "run", algorithm="pcn", env_id=HIRING, groups=["gender"])
     without = replace(methods.named("pcn"), policy=None)
-    monkeypatch.setattr(methods, "method_of", lambda run: without)
+    monkeypatch.setattr(players, "method_of", lambda run: without)
     said = mistake("evaluate", HIRING, "--policy", run)
     assert "policy must be a run whose policy plays by itself" in said
     assert f"fair-envs evaluate {run}" in said

@@ -12,17 +12,12 @@ from stable_baselines3.common.vec_env import VecEnv
 from fair_envs.baselines.ppo.long_term_training import LongTermTraining
 from fair_envs.baselines.ppo.massaging import (
     Massager,
-    PolicyOutput,
     ShieldActions,
-    policy_function,
-    policy_output,
-    sample_actions,
 )
 from fair_envs.baselines.ppo.regularised import Regularised
 from fair_envs.baselines.ppo.tracking import TrackMeasures
 from fair_envs.baselines.tasks import study_of
 from fair_envs.baselines.training import isolated_random_state
-from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, Transition, World, rollout
 from fair_envs.metrics.intervals import Estimate, mean_interval
 from fair_envs.registration import make_sb3
@@ -59,36 +54,6 @@ class LongTermEpisodes:
             "massaged": self.massaged,
         }
         return {name: mean_interval(values, undefined="omit") for name, values in reported.items()}
-
-
-class LongTermPolicy(Policy):
-    """A policy trained for long-term fairness, without its shield; each lane's random number samples its actions.
-
-    Args:
-        model: The trained model.
-        rules: The environment.
-
-    Raises:
-        ValueError: The model takes other observations or actions than the environment has.
-    """
-
-    def __init__(self, model: Any, rules: Rules) -> None:
-        observed, actions = rules.observation_space(rules.params), rules.action_space(rules.params)
-        if model.observation_space.shape != observed.shape or model.action_space != actions:
-            raise ValueError(
-                f"model must take observations of shape {observed.shape} and choose from {actions}, got "
-                f"{model.observation_space.shape} and {model.action_space}"
-            )
-        self._space, self._distribution_of = actions, policy_function(model.policy)
-
-    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return actions, shape (B, 1, ...)."""
-        output = policy_output(self._distribution_of(observation[:, 0]))
-        return np.stack([self._of_lane(output, lane, number) for lane, number in enumerate(uniforms[:, 0])])
-
-    def _of_lane(self, output: PolicyOutput, lane: int, uniform: float) -> NDArray[Any]:
-        own = PolicyOutput(*(part if part is None else part[lane : lane + 1] for part in output))
-        return sample_actions(own, self._space, np.random.default_rng(int(uniform * 2**53)))
 
 
 class RowsWorld(World):

@@ -63,7 +63,7 @@ PLAYED = {"unshielded": "without massaging", "shielded": "with massaging"}
 """What a report calls the two kinds of episodes."""
 
 
-def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report:
+def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report | None:
     """Evaluate the trained policy without its shield and, if it has a massager, with its shield; or agents."""
     rules = rules_for(settings.env_id, **test.parameters)
     if rules.multi_agent or not isinstance(rules, Rules):

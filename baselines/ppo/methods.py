@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from fair_envs.baselines.evaluating import evaluating
-from fair_envs.baselines.methods import Method, Test, evaluate_policy
+from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.ppo.evaluation import AgentsPolicy
-from fair_envs.baselines.ppo.long_term_evaluation import LongTermPolicy
 from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.training import Training, compares_returns, load
 from fair_envs.baselines.training import train as train_only
 from fair_envs.core import Rules
-from fair_envs.evaluation import Policy
+from fair_envs.evaluation import Policy, policy_of_model
 from fair_envs.evaluation.reports import Report
 from fair_envs.tasks import rules_for, task_of
 
@@ -42,11 +41,11 @@ def without_penalty(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     return "" if compares_returns(rules) and not given.get("measure") else without_measure(env_id, rules, given)
 
 
-def evaluate(model: Any, settings: Any, test: Test) -> Report:
-    """Evaluate agents, in counterfactual twin episodes too, a team, or a decision-maker by its decisions."""
+def evaluate(model: Any, settings: Any, test: Test) -> Report | None:
+    """Evaluate agents by every form of the notions on returns, in counterfactual twin episodes too, or a team."""
     rules = rules_for(settings.env_id, **test.parameters)
     if not isinstance(rules, Rules) or not rules.multi_agent:
-        return evaluate_policy(policy(model, settings, rules), rules, settings, test)
+        return None
     if is_team(rules):
         return evaluate_team(model, settings, test)
     return evaluate_returns(model, rules, settings, test)
@@ -55,7 +54,7 @@ def evaluate(model: Any, settings: Any, test: Test) -> Report:
 def policy(model: Any, settings: Any, rules: Any) -> Policy:
     """Return the trained policy; it is deterministic if actions are directions."""
     if not rules.multi_agent:
-        return LongTermPolicy(model, rules)
+        return policy_of_model(model, rules)
     return Learned(model) if is_team(rules) else AgentsPolicy(model, rules)
 
 

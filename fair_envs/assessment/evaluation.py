@@ -256,7 +256,7 @@ class Plan:
 
     def _kept(self) -> frozenset[str] | None:
         """Return the columns that the measures read; None: all, if a measure does not list them."""
-        names = [measure._names for measure in self.measures.values()]
+        names = [measure.reads for measure in self.measures.values()]
         if not all(names):
             return None
         return frozenset([*(PREFIX + name for name in WHO), *(column for own in names for column in own)])
@@ -299,7 +299,7 @@ class Plan:
 
     def _replays(self, name: str) -> list[Measure]:
         """Return fresh measures for shuffled labels; none if the measure reads no labels."""
-        names = self.measures[name]._names
+        names = self.measures[name].reads
         if names and not set(names) & set(LABELS):
             return []
         return [self._measure(name) for _ in range(min(REPLAYS, self.shuffles))]

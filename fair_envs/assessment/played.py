@@ -263,7 +263,7 @@ class SingleWorld(World):
 
     def _shown(self, observation: Any) -> Any:
         if isinstance(observation, dict):
-            return observation
+            return {key: np.asarray(part)[np.newaxis, np.newaxis] for key, part in observation.items()}
         return np.asarray(observation)[np.newaxis, np.newaxis]
 
 

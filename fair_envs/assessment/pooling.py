@@ -177,14 +177,15 @@ class Overall:
 
 @dataclass(frozen=True)
 class Lowest:
-    """The rate of the worst-off group."""
+    """The rate of the worst-off group, among groups that have one."""
 
     rate: int = 0
 
     def __call__(self, totals: Floats) -> Floats:
-        """Return the rate; NaN if a group has none."""
-        lowest: Floats = quotients(totals[..., self.rate, :]).min(axis=-1)
-        return lowest
+        """Return the rate; NaN if no group has one."""
+        found = quotients(totals[..., self.rate, :])
+        lowest = np.where(np.isnan(found), np.inf, found).min(axis=-1)
+        return np.where(np.isinf(lowest), np.nan, lowest)
 
 
 def noise(values: Floats, *, level: float) -> tuple[float, float]:

@@ -182,24 +182,17 @@ class Evaluation:
         Raises:
             ImportError: Matplotlib is not installed.
         """
-        from fair_envs.assessment.plots import plot_curves, plot_estimates
-
-        groups = self.groups
-        signed = f"{groups[0]} - {groups[1]}" if len(groups) == 2 else "largest difference"
-        return [
-            plot_estimates({self.policy: self.rates}, Path(folder) / "rates.png", title=self.rate),
-            plot_curves({self.policy: self.curve}, Path(folder) / "gap.png", title=f"{self.rate}: {signed}"),
-        ]
+        return save_plots([self], Path(folder))
 
 
 def table_of(evaluations: Sequence[Evaluation]) -> Table:
     """Return a table with a column for each policy; the noise floor of a gap follows its interval."""
     several = len(evaluations) > 1
     shown = Table(box=None, pad_edge=False)
-    for title in ("measured", "of"):
+    for title in ("measured",) if several else ("measured", "of"):
         shown.add_column(title, overflow="fold")
     for one in evaluations:
-        shown.add_column(Text(one.policy if several else "value"), overflow="fold")
+        shown.add_column(Text(one.policy), overflow="fold")
     if not several:
         shown.add_column("noise floor")
     cells = [{row.key: row for row in one.rows} for one in evaluations]
@@ -212,9 +205,10 @@ def table_of(evaluations: Sequence[Evaluation]) -> Table:
             _, name, of = key
             rows = [own.get(key) for own in cells]
             texts = [_cell(row, one, noise=several) for row, one in zip(rows, evaluations, strict=True)]
-            if not several:
-                texts.append(_noise(rows[0]))
-            shown.add_row(Text(f"  {name}"), Text(of), *map(Text, texts))
+            if several:
+                shown.add_row(Text(f"  {name}: {of}"), *map(Text, texts))
+            else:
+                shown.add_row(Text(f"  {name}"), Text(of), Text(texts[0]), Text(_noise(rows[0])))
     return shown
 
 
@@ -255,6 +249,23 @@ def save(evaluations: Sequence[Evaluation], folder: Path) -> None:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+
+
+def save_plots(evaluations: Sequence[Evaluation], folder: Path) -> list[Path]:
+    """Write ``rates.png``, the groups' rates, and ``gap.png``, the gap over time, into a folder; return their paths.
+
+    Raises:
+        ImportError: Matplotlib is not installed.
+    """
+    from fair_envs.assessment.plots import plot_curves, plot_estimates
+
+    rate, groups = evaluations[0].rate, evaluations[0].groups
+    signed = f"{groups[0]} - {groups[1]}" if len(groups) == 2 else "largest difference"
+    rates, curves = {one.policy: one.rates for one in evaluations}, {one.policy: one.curve for one in evaluations}
+    return [
+        plot_estimates(rates, folder / "rates.png", title=rate),
+        plot_curves(curves, folder / "gap.png", title=f"{rate}: {signed}"),
+    ]
 
 
 def read(path: Path) -> list[Evaluation]:

@@ -1,6 +1,7 @@
 """The commands ``evaluate`` and ``compare``."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -217,32 +218,28 @@ def of_run(
 ) -> None:
     """Evaluate a run and other policies beside it, and show the report of its method."""
     from fair_envs.baselines.methods import method_of
-    from fair_envs.registration import TABLE
 
     folder, method = new_path(out, stem="evaluation", folder=run), method_of(run)
-    of_method = method.policy is None or method.evaluated is not None
     found: list[Any] = []
     if method.policy is None:
         refuse({"policy": list(policies), "beside": beside, "task": task}, of=f"a run of {method.name}")
     else:
-        names = [str(run), *policies]
         settings = method.load(run)[1]
-        of_method = of_method and settings.env_id in TABLE  # reports of methods need the rules of an environment
+        names = [str(run), *policies]
         side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
         check_policies(side)
+    report = own_report(method, run, param, progress=options["progress"], **numbers)
+    if method.policy is not None:
         found = evaluated(side, **options)
         about = {**found[0].about, "run": str(run), "training": settings.as_dict()}
         found[0] = replace(found[0], about=about)
         show_evaluations(found)
-    report = None
-    if of_method:
-        report = evaluate_run(run, param, progress=options["progress"], **numbers)
     save_all(found, report, folder, ONE_TRAINING)
 
 
 def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> None:
-    """Save evaluations and a report, if there are any, into a new folder; print the report."""
-    from fair_envs.assessment.result import save
+    """Save evaluations, with plots if Matplotlib is installed, and a report into a new folder; print the report."""
+    from fair_envs.assessment.result import save, save_plots
 
     if report is not None:
         typer.echo("")
@@ -253,6 +250,8 @@ def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> No
         typer.echo(f"saved {folder}")
     if found:
         save(found, folder)
+        with suppress(ImportError):
+            save_plots(found, folder)
 
 
 def show_evaluations(found: Sequence[Any]) -> None:
@@ -301,16 +300,17 @@ def run_all(cells: Sequence[Any], *, engine: str, jobs: int, progress: bool, rea
         return {cell.key: read(Path(kept) / cell.key) for cell in cells}
 
 
-def evaluate_run(run: Path, param: Sequence[str] | None, *, episodes: int, seed: int, progress: bool) -> Any:
-    """Return the report of a run's method."""
-    from fair_envs.baselines.methods import Test, method_of
+def own_report(method: Any, run: Path, param: Sequence[str] | None, *, episodes: int, seed: int, progress: bool) -> Any:
+    """Return the report of a run's method; None: the table of all policies is enough."""
+    from fair_envs.baselines.methods import Test
 
-    method = method_of(run)
+    if method.evaluated is None:
+        return None
     model, settings = method.load(run)
     parameters = environment_parameters(settings.env_id, param, base=settings.parameters)
     changed = frozenset(assigned(param or (), what="param"))
     test = Test(run, episodes=episodes, seed=seed, parameters=parameters, changed=changed, progress=progress)
-    return method.evaluate(model, settings, test)
+    return method.evaluated(model, settings, test)
 
 
 # Notions per episode --------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Policies of Stable-Baselines3 models: any algorithm, any action space, on rows of agents or of lanes."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -51,6 +51,13 @@ def _has_distribution(model: Any) -> bool:
 def _check(model: Any, rules: Any) -> bool:
     """Return whether the model's observations end with the agent's group; raise ValueError if they do not fit."""
     observed, actions = rules.observation_space(rules.params), rules.action_space(rules.params)
+    if isinstance(observed, gym.spaces.Dict):
+        if model.observation_space != observed or model.action_space != actions:
+            raise ValueError(
+                f"model must take observations {observed} and choose among {actions}, "
+                f"got {model.observation_space} and {model.action_space}"
+            )
+        return False
     agents, wanted = rules.agents(rules.params), model.observation_space.shape
     size, width = tuple(observed.shape or ()), int(np.prod(observed.shape or ()))
     alone = [size, (width + 1,)] if rules.multi_agent and len(size) == 1 else [size]
@@ -77,7 +84,28 @@ def _numbers(space: Any) -> Any:
     return tuple(np.ravel(space.nvec)) if isinstance(space, gym.spaces.MultiDiscrete) else None
 
 
-class _Rows:
+class Rows(NamedTuple):
+    """A model's observations.
+
+    Attributes:
+        given: The observations, an array or a dictionary of arrays, one row for each agent or for each lane.
+        size: The number of rows.
+        lanes: The number of lanes (B).
+        agents: The number of agents of a lane.
+    """
+
+    given: Any
+    size: int
+    lanes: int
+    agents: int
+
+    @property
+    def by_agent(self) -> bool:
+        """Whether there is a row for each agent."""
+        return self.size == self.lanes * self.agents
+
+
+class _Reader:
     """Converts observations (B, agents, ...) to a model's rows, and rows to actions.
 
     Args:
@@ -89,14 +117,16 @@ class _Rows:
         normalised = getattr(model, "get_vec_normalize_env", lambda: None)()
         self._normalise = normalised.normalize_obs if normalised is not None and normalised.norm_obs else None
 
-    def rows(self, observation: Any) -> Any:
-        """Return the model's observations, one for each agent or for each lane.
+    def rows(self, observation: Any) -> Rows:
+        """Return the model's observations.
 
         Raises:
             ValueError: The model takes other observations.
         """
-        if not isinstance(observation, np.ndarray) or observation.dtype.kind == "O":
-            raise ValueError(f"model must take arrays as observations, got {type(observation).__name__}")
+        if isinstance(observation, dict):
+            found: Any = {key: part.reshape(-1, *part.shape[2:]) for key, part in observation.items()}
+            lanes, agents = next(iter(observation.values())).shape[:2]
+            return Rows(self._normalised(found), lanes * agents, lanes, agents)
         lanes, agents = observation.shape[:2]
         wanted = self.model.observation_space.shape
         by_agent = observation.shape[2:] == wanted
@@ -106,14 +136,17 @@ class _Rows:
                 f"model must take observations of shape {shape}, or those of all agents at once, got {wanted}"
             )
         found = observation.reshape(lanes * agents if by_agent else lanes, *wanted)
+        return Rows(self._normalised(found), len(found), lanes, agents)
+
+    def _normalised(self, found: Any) -> Any:
         return found if self._normalise is None else self._normalise(found)
 
-    def distribution(self, rows: NDArray[Any]) -> Any:
+    def distribution(self, rows: Rows) -> Any:
         """Return the distribution of actions, a distribution of PyTorch or a list of them."""
         network = self.model.policy
         if network.training:
             network.set_training_mode(False)
-        return network.get_distribution(network.obs_to_tensor(rows)[0]).distribution
+        return network.get_distribution(network.obs_to_tensor(rows.given)[0]).distribution
 
 
 class FromSB3(Stochastic):
@@ -124,7 +157,7 @@ class FromSB3(Stochastic):
     """
 
     def __init__(self, model: Any) -> None:
-        self._rows = _Rows(model)
+        self._reader = _Reader(model)
 
     def probabilities(self, observation: NDArray[Any]) -> Floats:
         """Return the model's action probabilities, shape (B, agents, A), or (B, agents, N, A) for N choices.
@@ -134,16 +167,15 @@ class FromSB3(Stochastic):
         Raises:
             ValueError: The model needs other observations.
         """
-        rows = self._rows.rows(observation)
-        distribution = self._rows.distribution(rows)
+        rows = self._reader.rows(observation)
+        distribution = self._reader.distribution(rows)
         parts = distribution if isinstance(distribution, list | tuple) else [distribution]
         given = [part.probs.detach().cpu().numpy() for part in parts]
-        found = np.zeros((len(rows), len(given), max(part.shape[1] for part in given)), given[0].dtype)
+        found = np.zeros((rows.size, len(given), max(part.shape[1] for part in given)), given[0].dtype)
         for place, part in enumerate(given):
             found[:, place, : part.shape[1]] = part
-        lanes, agents = observation.shape[:2]
-        several = len(rows) * len(given) // (lanes * agents)  # choices of one agent
-        shape = (lanes, agents, several, -1) if several > 1 else (lanes, agents, -1)
+        several = rows.size * len(given) // (rows.lanes * rows.agents)  # choices of one agent
+        shape = (rows.lanes, rows.agents, several, -1) if several > 1 else (rows.lanes, rows.agents, -1)
         return np.asarray(found.reshape(shape))
 
 
@@ -155,23 +187,23 @@ class FromNormal(Policy):
     """
 
     def __init__(self, model: Any) -> None:
-        self._rows = _Rows(model)
+        self._reader = _Reader(model)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return sampled actions, shape (B, agents, ...)."""
         from scipy.special import ndtri
 
-        rows, space = self._rows.rows(observation), self._rows.model.action_space
-        normal = self._rows.distribution(rows)
+        rows, space = self._reader.rows(observation), self._reader.model.action_space
+        normal = self._reader.distribution(rows)
         mean, spread = (part.detach().cpu().numpy() for part in (normal.mean, normal.stddev))
-        lanes, agents = observation.shape[:2]
+        lanes, agents = rows.lanes, rows.agents
         shape = (lanes, agents, mean.size // (lanes * agents))
         numbers = np.clip(
             numbers_for(shape, uniforms[..., np.newaxis] if shape[2] == 1 else uniforms), 1e-12, 1 - 1e-12
         )
         chosen = mean.reshape(shape) + spread.reshape(shape) * ndtri(numbers)
-        clipped = np.clip(chosen.reshape(len(rows), *space.shape), space.low, space.high)
-        own = space.shape if len(rows) == lanes * agents else (shape[2],)
+        clipped = np.clip(chosen.reshape(rows.size, *space.shape), space.low, space.high)
+        own = space.shape if rows.by_agent else (shape[2],)
         return np.asarray(clipped.reshape(lanes, agents, *own), space.dtype)
 
 
@@ -183,7 +215,7 @@ class Predicted(Policy):
     """
 
     def __init__(self, model: Any) -> None:
-        self._rows, self._state = _Rows(model), None
+        self._reader, self._state = _Reader(model), None
         self._begun: Flags = np.zeros(0, bool)
 
     def begin(self, mask: Flags, episodes: Ints) -> None:
@@ -193,14 +225,15 @@ class Predicted(Policy):
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return the model's actions, shape (B, agents, ...)."""
-        rows, (lanes, agents) = self._rows.rows(observation), observation.shape[:2]
+        rows = self._reader.rows(observation)
+        lanes, agents = rows.lanes, rows.agents
         more: dict[str, Any] = {}
         if self._state is not None:
-            more = {"state": self._state, "episode_start": np.repeat(self._begun, len(rows) // lanes)}
-        actions, self._state = self._rows.model.predict(rows, deterministic=True, **more)
+            more = {"state": self._state, "episode_start": np.repeat(self._begun, rows.size // lanes)}
+        actions, self._state = self._reader.model.predict(rows.given, deterministic=True, **more)
         self._begun = np.zeros(lanes, bool)
-        own = actions.shape[1:] if len(rows) == lanes * agents else (actions.size // (lanes * agents),)
-        shape = own if len(rows) == lanes * agents or own != (1,) else ()
+        own = actions.shape[1:] if rows.by_agent else (actions.size // (lanes * agents),)
+        shape = own if rows.by_agent or own != (1,) else ()
         return np.asarray(actions).reshape(lanes, agents, *shape)
 
 

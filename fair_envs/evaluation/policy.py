@@ -108,7 +108,9 @@ class FromFunction(Policy):
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return what the function returns."""
-        return self._function(np.array(observation), uniforms)  # a copy, because the function may write into it
+        own: Any = observation  # of environments of another package, also a dictionary
+        copied: Any = {key: np.array(part) for key, part in own.items()} if isinstance(own, dict) else np.array(own)
+        return self._function(copied, uniforms)  # a copy, because the function may write into it
 
 
 class FromProbabilities(Stochastic):

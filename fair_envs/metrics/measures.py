@@ -71,6 +71,11 @@ class Measure:
         self._shapes: list[tuple[str, tuple[int, ...]]] = []  # shapes of columns that were accepted
         self._single = False  # whether these columns have no axis of lanes
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The keys of ``info`` that are read; empty if they are unknown."""
+        return self._names
+
     def __copy__(self) -> "Measure":
         return copy.deepcopy(self)
 

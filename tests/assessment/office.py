@@ -4,7 +4,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from fair_envs.core.interactions import FairSpec, record
 
@@ -23,23 +22,23 @@ EVEN = ((0, 1, 0), (0, 1, 1), (1, 1, 0), (1, 0, 1))
 ODD = ((0, 0, 0), (1, 1, 1))
 
 
-class Office(gym.Env[NDArray[np.float32], int]):
+class Office(gym.Env[Any, int]):
     """The clerk sees the client's group and label; the reward is 1 for a correct decision."""
 
-    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+    observation_space: Any = gym.spaces.Box(0, 1, (2,), np.float32)
     action_space: Any = gym.spaces.Discrete(2)
     fair_spec = SPEC
 
     def __init__(self, clients: Any = None, bonus: float = 0.0) -> None:
         self._given, self._bonus = clients, bonus
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Open the office; the seed decides who comes."""
         super().reset(seed=seed)
         self._clients, self._place = self._given or (ODD if (seed or 0) % 2 else EVEN), 0
         return self._shown(), plain(record(SPEC))
 
-    def step(self, action: int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Decide on a client."""
         group, label, age = self._clients[self._place]
         told = record(
@@ -56,7 +55,7 @@ class Office(gym.Env[NDArray[np.float32], int]):
         done = self._place == len(self._clients)
         return self._shown(), float(action == label) + self._bonus, done, False, plain(told)
 
-    def _shown(self) -> NDArray[np.float32]:
+    def _shown(self) -> Any:
         group, label, _ = self._clients[min(self._place, len(self._clients) - 1)]
         return np.array([group, label], np.float32)
 

@@ -52,6 +52,8 @@ def test_rates_are_pooled_and_gaps_signed(office: str) -> None:
     assert notions["predictive_equality", parity] == 1  # one unqualified client in each group
     assert notions["overall_accuracy_equality", parity] == pytest.approx(4 / 6 - 2 / 6)
     assert notions["equalized_odds", "home: largest"] == 1
+    assert notions["treatment_equality", parity] == -1  # all errors accept the north or reject the south
+    assert np.isnan(notions["conditional_use_accuracy_equality", "home: largest"])  # one decision for each group
     assert notions["conditional_parity", "home, age young: north - south"] == 1
     assert values(found, "welfare")["true positive rate", "worst-off group"] == 0
 
@@ -80,6 +82,15 @@ def test_the_gap_of_a_coin_is_about_the_noise_floor_and_that_of_a_biased_clerk_i
     assert biased.gap.beyond_noise and biased.gap.noise < 0.1
     # averaged over episodes, the absolute gap of the coin is far above 0
     assert fair.row("short-term", of="last value").estimate.value > 1.5 * fair.gap.estimate.value
+
+
+def test_a_coin_flip_in_hiring_has_a_pooled_gap_of_noise_alone() -> None:
+    found = evaluate("FairHiring-v0", "random", episodes=32, twins=False)
+    for attribute in ("gender: man - woman", "nationality: Belgian - foreign"):
+        row = found.row("notion", "demographic_parity", attribute)
+        assert abs(row.estimate.value) < row.limit < 0.04 and row.estimate.low < 0 < row.estimate.high
+    each = found.row("short-term", of="last value").estimate  # the mean of absolute gaps of episodes
+    assert each.low > 0.1
 
 
 def test_the_measures_of_shuffled_labels_are_beside_the_measure() -> None:

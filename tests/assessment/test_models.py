@@ -12,6 +12,7 @@ from fair_envs.assessment import evaluate, policy_of
 from fair_envs.evaluation import LanesWorld, begun, rollout
 from fair_envs.evaluation.models import FromNormal, FromSB3, Predicted, policy_of_model
 from fair_envs.evaluation.policy import MostLikely
+from tests.assessment.office import Office
 from tests.helpers import LITTLE
 
 sb3 = pytest.importorskip("stable_baselines3")
@@ -109,6 +110,23 @@ def test_statistics_of_observations_are_applied() -> None:
     wanted = network.get_distribution(network.obs_to_tensor(env.normalize_obs(shown[:, 0]))[0]).distribution.probs
     assert policy.probabilities(shown)[0, 0] == pytest.approx(wanted.detach().numpy()[0])
     assert evaluate(env, model, **QUICK).performance.n == 2  # also an environment of Stable-Baselines3 is one
+
+
+def test_observations_can_be_dictionaries() -> None:
+    class Desk(Office):
+        observation_space = gym.spaces.Dict({"group": gym.spaces.Discrete(2), "label": gym.spaces.Box(0, 1, (1,))})
+
+        def _shown(self) -> Any:
+            group, label = super()._shown()
+            return {"group": int(group), "label": np.array([label], np.float32)}
+
+    rule = evaluate(Desk(), lambda seen, uniforms: (seen["group"] == 0).astype(int), **QUICK)
+    assert rule.rates["north"].value == 1 and rule.rates["south"].value == 0
+    for kind, given in ((sb3.PPO, SMALL), (sb3.DQN, {"buffer_size": 50, "device": "cpu"})):
+        model = kind("MultiInputPolicy", Desk(), **given)
+        assert evaluate(Desk(), model, **QUICK).performance.n == 2
+    with pytest.raises(ValueError, match="model must take observations Dict"):
+        evaluate(Desk(), sb3.PPO("MlpPolicy", Office(), **SMALL), **QUICK)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_the_largest_difference_of_several_rates_leaves_out_undefined_groups() -
     assert Largest((0, 1))(pooled) == 0.5
     assert Largest((0,))(pooled) == 0.25
     assert np.isnan(Largest()(pooled[:1]))
-    assert np.isnan(Lowest(0)(pooled))
+    assert Lowest(0)(pooled) == 0.25 and np.isnan(Lowest(0)(pooled[2:]))
 
 
 def test_an_interval_covers_the_episodes_that_could_have_been_drawn() -> None:

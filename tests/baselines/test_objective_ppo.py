@@ -112,12 +112,12 @@ TOYS: dict[str, Objective] = {
     "ggf": Gini(weight=0.7),
     "weak ggf": Gini(weight=0.1),
     "nash": Nash(weight=0.2),
-    "alpha-fair": AlphaFair(weight=0.1, a=2.0),
+    "alpha-fair": AlphaFair(weight=0.1, a=1.5),
     "maxmin": Maxmin(weight=0.8),
 }
 
 
-def trained(objective: Objective, *, rollouts: int = 30, **settings: Any) -> ObjectivePPO:
+def trained(objective: Objective, *, rollouts: int = 40, **settings: Any) -> ObjectivePPO:
     options = {"n_steps": 8, "batch_size": 256, "n_epochs": 6, "learning_rate": 0.02, "gamma": 0.0, "device": "cpu"}
     network: dict[str, Any] = {"policy_kwargs": {"net_arch": []}}
     model = ObjectivePPO(

@@ -29,11 +29,9 @@ def test_only_fields_of_the_settings_are_recommended() -> None:
     assert "sharing" not in recommended(OnPolicySettings, {"env_id": "FairHiring-v0"})
 
 
-def test_the_defaults_of_the_classes_are_the_recommended_ones() -> None:
+def test_the_defaults_of_a_training_of_agents_are_the_recommended_ones() -> None:
     for name, value in FOR_AGENTS.items():
         assert getattr(Training(env_id="FairHarvest-v0"), name) == value
-    for name in FOR_DECISIONS.keys() - {"sharing"}:
-        assert getattr(OnPolicySettings(env_id="FairHiring-v0"), name) == FOR_DECISIONS[name]
 
 
 def test_an_unknown_preset_is_named() -> None:

@@ -115,6 +115,7 @@ def test_what_cannot_be_booked_is_refused_before_anything_changes() -> None:
         assert np.array_equal(kept.distributions, first)
     with pytest.raises(ValueError, match="must have 3 lanes"):
         ScoreDistance(LENDING, 3).update(step)
+    step.pop("fair_decided")
     with pytest.raises(ValueError, match=r"fair_group must have one applicant per lane, got shape \(1, 2\)"):
         ScoreDistance(LENDING, 1).update(step)
     with pytest.raises(ValueError, match="info must have the key 'fair_group'"):

@@ -317,7 +317,7 @@ def test_settings_travel_to_other_processes_and_through_json() -> None:
             {"env_id": "Nowhere-v0"},
             f"id must be one of {', '.join(sorted(TABLE))}, or registered with Gymnasium, got 'Nowhere-v0'",
         ),
-        ({"algorithm": "dqn"}, "algorithm must be one of 'ppo', 'fair-ppo', 'sb3-ppo', got 'dqn'"),
+        ({"algorithm": "dqn"}, "algorithm must be one of 'ppo', 'fair-ppo', 'sb3-ppo', 'fen-reward', got 'dqn'"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"lanes": 2.5}, "lanes must be an integer at least 1, got 2.5"),
         ({"batch_size": 1}, "batch_size must be at least 2, got 1"),
