@@ -7,7 +7,7 @@ import gymnasium as gym
 
 from fair_envs.baselines import assessment
 from fair_envs.baselines.evaluating import evaluating
-from fair_envs.baselines.methods import Method, Test, evaluate_policy
+from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.team import training
 from fair_envs.baselines.team.curriculum import level_states
 from fair_envs.baselines.team.evaluation import play_levels, report_of
@@ -31,13 +31,13 @@ def unsupported(env_id: str, rules: Rules, given: Mapping[str, Any]) -> str:
     return training.unsupported(env_id, rules)
 
 
-def evaluate(model: Any, settings: Any, test: Test) -> Report:
+def evaluate(model: Any, settings: Any, test: Test) -> Report | None:
     """Evaluate a team at the speeds of its curriculum, and other agents by their returns, also in twin episodes."""
     rules = make_rules(settings.env_id, **test.parameters)
     if rules.pace is not None:
         return evaluate_team(model, settings, test)
     if not isinstance(rules.action_space(rules.params), gym.spaces.Discrete):
-        return evaluate_policy(Learned(model), rules, settings, test)
+        return None
     return evaluate_returns(Learned(model, append_group=True), rules, settings, test)
 
 
@@ -99,7 +99,7 @@ METHODS = tuple(
         unsupported=unsupported,
         unused=frozenset() if name == "fair-er" else OF_FAIR_ER,
         presets={
-            "recommended": "settings for a small world; the only preset of environments without a curriculum",
+            "recommended": "settings for a small world; without a curriculum: the task's parameters and steps",
             "large": "settings for the paper's world",
             "paper": "the settings of the paper",
         },

@@ -30,6 +30,7 @@ from fair_envs.support.parameters import (
     setting,
 )
 from fair_envs.support.seeds import LANES_EACH, TEAM_SEEDS
+from fair_envs.tasks import task_of
 
 TeamAlgorithm = Literal["ddpg", "fair-e", "fair-er"]
 Network = Literal["mlp", "sets"]
@@ -191,7 +192,7 @@ def unsupported(env_id: str, rules: Rules) -> str:
 
 
 Preset = Literal["recommended", "large", "paper"]
-"""Sources of the default settings: for a small world, for the paper's world, or the paper's own.
+"""Sources of the default settings of pursuers: for a small world, for the paper's world, or the paper's own.
 
 In the small world teams learn, with some seeds to capture far below the evader's speed. The paper's world is four times
 as large. There ``"large"`` takes about as long and learns much less (see docs/reproduction/grupen2022.md); use it as a
@@ -224,6 +225,14 @@ PRESETS: Mapping[Preset, Mapping[str, Any]] = {
         "steps": 187_500_000,  # 125,000 episodes of up to 500 steps of three pursuers
     },
 }
+WITHOUT_CURRICULUM: Mapping[str, Any] = {
+    "lanes": 8,
+    "learning_starts": 20_000,
+    "n_steps": 3,
+    "buffer_size": 20_000,
+    "guided": False,
+}
+"""Recommended settings where no curriculum can change a speed, beside the task's parameters and steps."""
 
 
 def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,7 +245,8 @@ def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if make_rules(given["env_id"], **given.get("parameters", {})).pace is None:
         if preset != "recommended":
             raise ValueError(f"preset must be 'recommended' for {given['env_id']}, got {preset!r}")
-        return dict(WITHOUT_CURRICULUM)
+        task = task_of(given["env_id"])
+        return {**WITHOUT_CURRICULUM, "steps": task.steps, "parameters": task.merged(given.get("parameters", {}))}
     values["parameters"] = {**values["parameters"], **given.get("parameters", {})}
     return values
 
@@ -245,8 +255,7 @@ def team_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) 
     """Return the settings of a training, completed from a preset."""
     given = {**given, "env_id": env_id}
     values = team_preset(preset, given)
-    parameters = {**values.get("parameters", {}), **given.get("parameters", {})}
-    return TeamTraining(**{**values, **given, "parameters": parameters})
+    return TeamTraining(**{**values, **given, "parameters": values["parameters"]})
 
 
 # ------------------------------------------------------------------------------------------- making and training
@@ -259,16 +268,6 @@ SETTINGS = (
     "exploration_fraction exploration_initial_eps exploration_final_eps noise_initial_sigma noise_final_sigma "
     "noise_theta seed"
 )
-
-
-WITHOUT_CURRICULUM: Mapping[str, Any] = {
-    "steps": 1_280_000,
-    "lanes": 8,
-    "n_steps": 3,
-    "buffer_size": 20_000,
-    "guided": False,
-}
-"""The recommended settings of environments whose agents have no speed that a curriculum changes."""
 
 
 def make_team(config: TeamTraining) -> DDPG:

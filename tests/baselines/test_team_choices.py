@@ -425,10 +425,13 @@ def test_a_run_is_evaluated_by_the_agents_returns(env_id: str, algorithm: str, t
     method.train(settings, out=tmp_path / "run")
     model, loaded = method.load(tmp_path / "run")
     test = methods.Test(tmp_path / "run", 6, 3, settings.parameters)
-    report = method.evaluate(model, loaded, test)
+    assert method.evaluated is not None
+    report = method.evaluated(model, loaded, test)
+    assert report is not None
     assert ("demographic_parity_difference",) in report.estimates
     assert sum(map(sum, report.details["selected"])) > 0
-    again = method.evaluate(model, loaded, test)
+    again = method.evaluated(model, loaded, test)
+    assert again is not None
     assert {k: v.value for k, v in report.estimates.items()} == pytest.approx(
         {k: v.value for k, v in again.estimates.items()}, nan_ok=True
     )
@@ -459,8 +462,10 @@ def test_a_curriculum_and_a_guide_are_used_only_where_there_are_any() -> None:
     assert discrete.curriculum == "linear" and isinstance(make_team(discrete).guide, Greedy)
 
 
-def test_presets_of_other_environments_are_refused() -> None:
-    assert team_settings(HARVEST).n_steps == 3
+def test_other_environments_have_the_tasks_parameters_and_no_other_preset() -> None:
+    settings = team_settings(HARVEST, parameters={"horizon": 7})
+    assert (settings.n_steps, settings.steps) == (3, 1_280_000)
+    assert settings.parameters == {"observation": "extended", "horizon": 7}
     with pytest.raises(ValueError, match="preset must be 'recommended' for FairHarvest-v0, got 'paper'"):
         team_settings(HARVEST, preset="paper")
 
