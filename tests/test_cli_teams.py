@@ -239,11 +239,19 @@ def test_a_team_is_evaluated_at_a_speed_that_is_given(run: Path, empty_folder: P
     }
 
 
+PPO_TEAMS: dict[str, tuple[str, ...]] = {
+    "own": (),
+    "shared": ("--shared",),
+    "pulled": ("--sharing", "none", "--equivariance", "1"),
+    "discrete": ("--param", "action=discrete"),
+}
+
+
 def test_ppo_with_networks_of_their_own_or_shared_plays_and_is_evaluated_as_a_team(empty_folder: Path) -> None:
     small = ("--steps", "96", "--lanes", "2", "--n-steps", "8", "--batch-size", "16", "--net-arch", "8")
     world = [word for name, value in WORLD.items() for word in ("-p", f"{name}={value}")]
-    for name, shared in (("own", ()), ("shared", ("--shared",))):
-        said = Said("train", "ppo", PURSUIT, *small, *shared, *world, "--out", name, "--no-progress")
+    for name, given in PPO_TEAMS.items():
+        said = Said("train", "ppo", PURSUIT, *small, *given, *world, "--out", name, "--no-progress")
         assert said.code == 0, said.text
         said = Said("evaluate", name, "--episodes", "3", "--no-progress")
         assert said.code == 0, said.text

@@ -46,8 +46,8 @@ def evaluate(model: Any, settings: Any, test: Test) -> Report | None:
     rules = rules_for(settings.env_id, **test.parameters)
     if not isinstance(rules, Rules) or not rules.multi_agent:
         return None
-    if is_team(rules):
-        return evaluate_team(model, settings, test)
+    if rules.pace is not None:
+        return evaluate_team(model, settings, test, made=lambda _: policy(model, settings, rules))
     return evaluate_returns(model, rules, settings, test)
 
 

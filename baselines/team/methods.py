@@ -1,6 +1,6 @@
 """Methods for several agents with one action space: DDPG, Fair-E and Fair-ER."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -56,8 +56,17 @@ def evaluate_returns(model: Any, rules: Rules, settings: Any, test: Test) -> Rep
         )
 
 
-def evaluate_team(model: Any, settings: Any, test: Test) -> Report:
-    """Evaluate a team at the speeds of its curriculum, or at a given speed."""
+def evaluate_team(
+    model: Any, settings: Any, test: Test, *, made: Callable[[Policy], Policy] = lambda team: team
+) -> Report:
+    """Evaluate a team at the speeds of its curriculum, or at a given speed.
+
+    Args:
+        model: The trained model.
+        settings: Settings of the training.
+        test: Settings of the test.
+        made: Creates the team that plays from the model's present policy, see `play_levels`.
+    """
     rules = make_rules(settings.env_id, **test.parameters)
     pace = str(rules.pace)
     levels = () if pace in test.changed else getattr(settings, "kept_levels", ())
@@ -70,6 +79,7 @@ def evaluate_team(model: Any, settings: Any, test: Test) -> Report:
             speeds=speeds,
             episodes=test.episodes,
             seed=test.seed,
+            made=made,
             each=each,
         )
     return report_of(found, about=test.about(settings))

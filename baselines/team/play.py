@@ -175,7 +175,7 @@ def _play(team: Policy, rules: Rules, seeds: NDArray[np.uint64], *, amendments: 
     """Play one episode for each seed, in parallel."""
     lanes = begun(rules, seeds, amendments=amendments)
     returns = np.zeros((lanes.count, lanes.agents))
-    for step in rollout(LanesWorld(lanes), team):
+    for step in rollout(LanesWorld(lanes, append_group=team.append_group), team):
         returns += step.reward
     records, outcome = lanes.records, rules.team_outcome(lanes.records)
     return TeamPlay(
