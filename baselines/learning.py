@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.runs import Run, serialized
+from fair_envs.baselines.settings import plain_defaults
 from fair_envs.baselines.training import Settings, isolated_random_state, load_run
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.stopping import stoppable
@@ -75,7 +76,12 @@ def train_learner(
         with isolated_random_state(settings.threads):
             return _learned(make(), settings, iterate, progress=progress, each=lambda learner, row: after(learner))
     begun = Run.begun(
-        Path(out), settings.as_dict(), make, resume=resume, restore=lambda learner, state: learner.restore(state)
+        Path(out),
+        settings.as_dict(),
+        make,
+        resume=resume,
+        restore=lambda learner, state: learner.restore(state),
+        defaults=plain_defaults(settings),
     )
     with stoppable(), isolated_random_state(settings.threads), begun as (run, learner):
         with run.log(learner) as logger:

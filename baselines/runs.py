@@ -244,7 +244,14 @@ class Run:
     @classmethod
     @contextmanager
     def begun(
-        cls, folder: Path, config: Mapping[str, Any], make: Callable[[], M], *, resume: bool, restore: Restore[M]
+        cls,
+        folder: Path,
+        config: Mapping[str, Any],
+        make: Callable[[], M],
+        *,
+        resume: bool,
+        restore: Restore[M],
+        defaults: Mapping[str, Any],
     ) -> Iterator[tuple["Run", M]]:
         """Yield a new or resumed run and its model in its current state; the folder is locked meanwhile.
 
@@ -254,6 +261,7 @@ class Run:
             make: Creates the untrained model.
             resume: Whether to resume the run in the folder.
             restore: Restores the state of a checkpoint in a model.
+            defaults: Values of settings that a run to resume does not store, because it is older than the settings.
 
         Raises:
             FileExistsError: The folder exists and ``resume`` is False.
@@ -271,7 +279,7 @@ class Run:
         cls.check_begun(folder)
         with writing(folder):
             run = cls.open(folder)
-            run.check(config)
+            run.check(config, defaults=defaults)
             model = make()
             if run.has_checkpoint:
                 run.take_up(lambda state: restore(model, state))
@@ -354,9 +362,9 @@ class Run:
         except (TypeError, ValueError) as error:
             raise damaged(self.folder / "config.json", first_line(error) + ANOTHER_VERSION) from error
 
-    def check(self, config: Mapping[str, Any]) -> None:
-        """Raise ValueError if the run was started with other settings."""
-        kept = self.config()
+    def check(self, config: Mapping[str, Any], *, defaults: Mapping[str, Any]) -> None:
+        """Raise ValueError if the run was started with other settings; settings that it lacks have their defaults."""
+        kept = {**defaults, **self.config()}
         for name in kept | dict(config):
             expected, came = kept.get(name), config.get(name)
             if expected != came:

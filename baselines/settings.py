@@ -100,6 +100,17 @@ def plain_settings(config: Any) -> dict[str, Any]:
     return plain
 
 
+def plain_defaults(config: Any) -> dict[str, Any]:
+    """Return the defaults of settings as plain data; runs that are older than a setting were trained with its default.
+
+    Args:
+        config: The settings.
+    """
+    defaults = {one.name: one.default for one in dataclasses.fields(config) if one.default is not dataclasses.MISSING}
+    plain: dict[str, Any] = json.loads(json.dumps(defaults))
+    return plain
+
+
 @dataclass(frozen=True, kw_only=True)
 class MethodSettings:
     """Settings that every method has. Subclasses are frozen dataclasses that add fields made with `setting`.

@@ -33,6 +33,7 @@ from fair_envs.baselines.settings import (
     FOR_AGENTS,
     OnPolicySettings,
     PPOSettings,
+    plain_defaults,
     plain_parameters,
 )
 from fair_envs.core import Rules, check_seeds
@@ -393,7 +394,14 @@ def train_as(
         with isolated_random_state(config.threads):
             model = make(config)
             return _learn(model, config, [], **settings)
-    begun = Run.begun(Path(out), config.as_dict(), lambda: make(config), resume=resume, restore=restore)
+    begun = Run.begun(
+        Path(out),
+        config.as_dict(),
+        lambda: make(config),
+        resume=resume,
+        restore=restore,
+        defaults=plain_defaults(config),
+    )
     with stoppable(), isolated_random_state(config.threads), begun as (run, model):
         keeping = (keeper or Keeper)(run)
         with run.log(model, iterations=len(run.rows)):

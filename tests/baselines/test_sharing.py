@@ -22,7 +22,9 @@ from fair_envs.baselines.ppo.evaluation import AgentsPolicy, counterfactual, pla
 from fair_envs.baselines.ppo.fair_ppo import FairPPO
 from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.baselines.ppo.ppo import PPO
+from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.training import Training, make_model, train
+from tests.baselines.interruptions import Interrupt
 from tests.baselines.small import HARVEST, learner, policy_weights, small_env, small_rules
 from tests.helpers import LITTLE
 
@@ -90,6 +92,21 @@ def test_stored_settings_without_sharing_mean_what_they_meant() -> None:
         del kept[name]
     assert Training(**kept) == config() and config().shared_by == "groups"
     assert Training(**{**kept, "shared": True}).shared_by == "all"
+
+
+def test_a_run_from_before_there_was_sharing_is_resumed_with_the_defaults_only(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        train(config(), out=run, callback=Interrupt(15))
+    kept, state = json.loads((run / "config.json").read_text()), read_weights(run / "checkpoint.pt")
+    for settings in (kept, state["settings"]):
+        del settings["sharing"], settings["equivariance"]
+    (run / "config.json").write_text(json.dumps(kept))
+    (run / "checkpoint.pt").write_bytes(serialized(state))
+    with pytest.raises(ValueError, match=r"sharing must be 'groups' to resume .*, got 'none'"):
+        train(config(sharing="none"), out=run, resume=True)
+    resumed = train(config(), out=run, resume=True)
+    assert np.array_equal(policy_weights(resumed), policy_weights(train(config())))
 
 
 def test_agents_are_tested_with_their_own_networks_whatever_their_group() -> None:
