@@ -15,6 +15,9 @@ from fair_envs.wrappers.following import follow
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
 from fair_envs.wrappers.wrapper import Wrapper
 
+Aggregate = Literal["mean", "sum", "rate"]
+"""How the members of a group are combined, see `VectorReward`."""
+
 
 class Objectives(Transform):
     """The transform of `VectorReward`, which describes the arguments."""
@@ -25,14 +28,15 @@ class Objectives(Transform):
         self,
         *,
         per: Literal["agent", "group"] = "agent",
-        aggregate: Literal["mean", "sum"] = "mean",
+        aggregate: Aggregate = "mean",
         rate: str | Rate | None = None,
         groups: Groups = None,
     ) -> None:
         if per not in ("agent", "group"):
             raise ValueError(f"per must be 'agent' or 'group', got {per!r}")
-        if aggregate not in ("mean", "sum"):
-            raise ValueError(f"aggregate must be 'mean' or 'sum', got {aggregate!r}")
+        checked("aggregate", aggregate, Aggregate)
+        if aggregate == "rate" and rate is None:
+            raise ValueError("aggregate must be 'mean' or 'sum' without a rate, got 'rate'")
         if rate is not None and per != "group":
             raise ValueError(f"per must be 'group' with a rate, which is one of groups, got {per!r}")
         if rate is not None and not isinstance(rate, (str, Rate)):
@@ -47,6 +51,7 @@ class Objectives(Transform):
         if self.rate is not None:
             self._benefits = self._measure(self.rate, setting)
             self.objectives = self._benefits.group_names
+            self._rates = np.zeros((setting.lanes.count, len(self.objectives)))
             return
         instead = (
             "Give the benefits of groups: VectorReward(env, per='group', rate='outcome_parity'), or use "
@@ -66,11 +71,21 @@ class Objectives(Transform):
     def __call__(self, batch: Batch) -> Batch:
         """Add the vector."""
         values: Floats = batch.reward
-        if self.per == "group":
+        if self.aggregate == "rate" and self._benefits is not None:
+            values = self._increase(batch, self._benefits)
+        elif self.per == "group":
             values, sizes = self._of_groups(batch)
             if self.aggregate == "mean":
                 values = np.divide(values, sizes, out=np.zeros_like(values), where=sizes > 0)
         return batch._replace(vector=values.astype(np.float32))
+
+    def _increase(self, batch: Batch, benefits: RateMeasure) -> Floats:
+        """Return the increase of the groups' rates in the episode, shape (B, groups)."""
+        before = np.where(batch.first[:, np.newaxis], 0.0, self._rates)
+        follow([benefits], batch, self._spec)
+        rates = benefits.rates
+        self._rates = np.where(np.isnan(rates), before, rates)
+        return self._rates - before
 
     def _of_groups(self, batch: Batch) -> tuple[Floats, Any]:
         """Return the groups' rewards and sizes in a step, or their benefits and demands, each of shape (B, groups)."""
@@ -98,7 +113,9 @@ class VectorReward(Wrapper):
         env: The environment, with any interface.
         per: ``"agent"`` or ``"group"``; the groups are those of ``fair_spec.groups``.
         aggregate: A group's entry is the ``"mean"`` or the ``"sum"`` of its members' rewards; 0 without a member. With
-            a rate: the benefit divided by the demand, or the benefit.
+            a rate: the benefit divided by the demand of the step, or the benefit; or, with ``"rate"``, the increase of
+            the group's rate in the episode. The return is then the rate of the whole episode, which does not depend on
+            the size of the group; it is 0 without any demand.
         rate: Name of a notion that compares one rate, such as ``"equal_opportunity"``, or a
             `fair_envs.metrics.rates.Rate`; None: the rewards of agents.
         groups: With a rate, the groups: see `fair_envs.metrics.group.group_members`; None: those of
@@ -113,7 +130,7 @@ class VectorReward(Wrapper):
         env: Any,
         *,
         per: Literal["agent", "group"] = "agent",
-        aggregate: Literal["mean", "sum"] = "mean",
+        aggregate: Aggregate = "mean",
         rate: str | Rate | None = None,
         groups: Groups = None,
     ) -> None:

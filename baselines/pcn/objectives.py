@@ -27,7 +27,7 @@ from fair_envs.wrappers.adapters.bound import transforms
 from fair_envs.wrappers.adapters.own import OwnFace, OwnRules
 
 PERFORMANCE = "performance"
-GROUPS = "groups"  # each group's mean return, or its benefit of the task's rate in each step
+GROUPS = "groups"  # each group's mean return, or its rate in the episode, by the task's rate
 MEASURES = "measures"  # the performance, and minus the task's measures
 KINDS = (GROUPS, MEASURES)  # sets of objectives that are named alone
 FOLLOWED = ("short", "long")  # the task's measures
@@ -163,9 +163,11 @@ def names_of(settings: Requested) -> tuple[str, ...]:
 
 
 def _benefits(settings: Requested) -> dict[str, Any]:
-    """Return the rate and groups of `VectorReward`; none if groups have returns."""
+    """Return the options of `VectorReward` for benefits of groups; none if groups have returns."""
     task, rules = task_of(settings.env_id), rules_for(settings.env_id, **settings.parameters)
-    return {} if agents_earn(rules) else {"rate": task.rate_of(rules), "groups": settings.compared or task.groups}
+    if agents_earn(rules):
+        return {}
+    return {"rate": task.rate_of(rules), "groups": settings.compared or task.groups, "aggregate": "rate"}
 
 
 def trained_rules(env: Any) -> AnyRules:

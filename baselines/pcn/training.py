@@ -56,9 +56,9 @@ class PCNTraining(PCNSettings, MethodSettings):
         (),
         "Objectives that are requested: the performance (alias R) and fairness notions, by name or alias; or measures, "
         "the performance and the task's short-term and long-term measures; or groups, the mean return of each group of "
-        "agents, or each group's benefit per step if one decision-maker acts. Empty: groups if several agents act or "
-        "lorenz_lambda is below 1, otherwise R,SP,IF without the notions that the environment does not support, or "
-        "measures if it supports none.",
+        "agents, or each group's rate of benefits in the episode if one decision-maker acts. Empty: groups if several "
+        "agents act or lorenz_lambda is below 1, otherwise R,SP,IF without the notions that the environment does not "
+        "support, or measures if it supports none.",
     )
     computed: Sequence[str] = setting((), "Fairness notions that are recorded but not requested.")
     groups: Sequence[str] = setting(

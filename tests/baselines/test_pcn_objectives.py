@@ -105,19 +105,23 @@ def test_the_measures_of_every_task_are_objectives(env_id: str) -> None:
         assert reward.shape == (2, 3) and (reward[:, 1:] <= 0).all()
 
 
-def test_groups_of_a_decision_maker_get_the_benefits_of_the_rate() -> None:
-    settings = configured("lcn", "FairLending-v0")
+def test_returns_of_a_decision_makers_groups_are_their_rates() -> None:
+    settings = configured("lcn", "FairLending-v0", parameters={"horizon": 40})
     env = make_env(settings)
     assert (settings.objectives, settings.names) == (("groups",), ("advantaged", "disadvantaged"))
     env.reset(seed=0)
-    seen = np.zeros((2, 2))
-    for _ in range(8):
-        _, reward, _, _, info = env.step(np.ones(2, np.int64))
-        expected = np.zeros((2, 2))
-        expected[np.arange(2), info["fair_group"]] = info["fair_feedback"] == 1  # everyone gets a loan
-        np.testing.assert_array_equal(reward, expected)
-        seen += expected
-    assert seen.any()
+    for _ in range(2):  # episodes
+        total, benefits, demands = (np.zeros((2, 2)) for _ in range(3))
+        for step in range(40):
+            _, reward, _, _, info = env.step(np.full(2, step % 3 > 0, np.int64))
+            total += reward
+            qualified = info["fair_feedback"] == 1
+            demands[np.arange(2), info["fair_group"]] += qualified
+            benefits[np.arange(2), info["fair_group"]] += qualified & (info["fair_action"] == 1)
+        np.testing.assert_allclose(total, benefits / demands, atol=1e-5)
+        assert not np.array_equal(demands[:, 0], demands[:, 1])
+        _, reward, *_ = env.step(np.ones(2, np.int64))  # the step that restarts the lanes
+        assert not reward.any()
 
 
 def test_given_groups_replace_those_of_the_task() -> None:

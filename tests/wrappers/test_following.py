@@ -267,6 +267,21 @@ def test_benefits_of_agents_are_added_up_or_divided_by_the_demand(aggregate: Any
     assert objectives(played([0, 0, 0, 0])._replace(facts=record)).vector.tolist() == [expected]  # type: ignore[union-attr]
 
 
+def test_the_return_of_a_group_can_be_its_rate_in_the_episode() -> None:
+    env: Any = VectorReward(Env(seats=100, horizon=12), per="group", rate="equal_opportunity", aggregate="rate")
+    for seed in (4, 5):
+        env.reset(seed=seed)
+        total, parts = np.zeros(2), np.zeros((2, 2))
+        for action in (BOARD, BOARD, REFUSE) * 4:
+            _, vector, _, _, info = env.step(action)
+            total += vector
+            person, ticket = int(info["fair_sensitive"][0]), int(info["fair_legitimate"][0])
+            parts[person] += float(action == BOARD and ticket), ticket
+        defined = parts[:, 1] > 0
+        assert total[defined] == pytest.approx(parts[defined, 0] / parts[defined, 1], abs=1e-6)
+        assert not total[~defined].any()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -274,6 +289,8 @@ def test_benefits_of_agents_are_added_up_or_divided_by_the_demand(aggregate: Any
         ({"per": "group", "rate": 3}, "rate must be the name of a notion or a Rate, got 3"),
         ({"per": "group", "rate": "treatment_equality"}, "rate must be one of"),
         ({"per": "group", "groups": "dialect"}, "groups needs a rate, got groups='dialect'"),
+        ({"aggregate": "rate"}, "aggregate must be 'mean' or 'sum' without a rate, got 'rate'"),
+        ({"aggregate": "median"}, "aggregate must be one of 'mean', 'sum', 'rate', got 'median'"),
         ({"per": "group"}, "VectorReward needs agents that earn rewards; .*rate='outcome_parity'"),
     ],
 )
