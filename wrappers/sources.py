@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from fair_envs.core.interactions import MISSING
 from fair_envs.support.aliases import Floats, Ints
 
 When = Literal["before", "after"]
@@ -125,14 +124,21 @@ class Entries:
         return len(self.names)
 
     def __call__(self, value: Any) -> Floats:
-        """Return the numbers of a value, in new memory."""
+        """Return the numbers of a value, in new memory.
+
+        Raises:
+            ValueError: There are more or fewer than the space says.
+        """
         rows = [np.zeros(0)]
         for path, _, start in self._leaves:
             part = value
             for key in path:
                 part = part[key]
             rows.append(np.asarray(part, np.float64).ravel() - start)
-        return np.concatenate(rows)
+        found = np.concatenate(rows)
+        if len(found) != len(self):
+            raise ValueError(f"{self.word} must have {len(self)} numbers, as its space says, got {len(found)}")
+        return found
 
 
 # Where a value is -----------------------------------------------------------------------------------------------------
@@ -242,139 +248,6 @@ def _positions(name: str, source: Any, entries: Entries) -> tuple[int, ...]:
         f"{name} must come from an index or a slice of the {word}, a key of info, a function, before(...) or "
         f"after(...), got {source!r}"
     )
-
-
-# Which values are allowed ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the record and the place of its values.
-
-    Attributes:
-        name: The column, for error messages.
-        place: Where its values are.
-        advice: What to change if there is no value.
-    """
-
-    name: str
-    place: Place
-    advice: str = ""
-
-    def check_shown(self, shown: Mapping[str, Any]) -> None:
-        """Raise ValueError if the ``info`` that came with an observation lacks the column's value."""
-        if isinstance(self.place, Key) and self.place.when == "before" and self.place.key not in shown:
-            raise ValueError(self._absent(shown, f"if the info of the step has it, use after({self.place.key!r})"))
-
-    def value(self, decision: Decision) -> Any:
-        """Return the value of a decision.
-
-        Raises:
-            ValueError: There is none.
-        """
-        place = self.place
-        if not isinstance(place, Key):
-            return place.value(decision)
-        infos: dict[When, Mapping[str, Any]] = {"before": decision.shown, "after": decision.info}
-        own = infos.pop(place.when)
-        if place.key in own:
-            return own[place.key]
-        ((marker, other),) = infos.items()
-        has_it = f"{INFOS[marker]} has it: use {marker}({place.key!r})"
-        raise ValueError(self._absent(own, has_it if place.key in other else self.advice))
-
-    def _absent(self, info: Mapping[str, Any], hint: str) -> str:
-        keys = ", ".join(sorted(map(repr, info))) or "none"
-        assert isinstance(self.place, Key)
-        where = INFOS[self.place.when]
-        return f"{self.name} must be in {where} under {self.place.key!r}, got the keys {keys}" + (hint and f"; {hint}")
-
-    def number(self, decision: Decision) -> float:
-        """Return the value of a decision as a finite number.
-
-        Raises:
-            ValueError: It is something else.
-        """
-        value = single(self.value(decision))
-        if isinstance(value, (bool, int, float)) and math.isfinite(value):
-            return float(value)
-        raise ValueError(f"{self.name} must be a finite number, got {value!r} from {self.place.text}")
-
-    def whole(self, decision: Decision) -> int:
-        """Return the value of a decision as a whole number of at least 0.
-
-        Raises:
-            ValueError: It is something else.
-        """
-        value = single(self.value(decision))
-        if (found := as_whole(value)) is not None and found >= 0:
-            return found
-        raise ValueError(f"{self.name} must be a whole number of at least 0, got {value!r} from {self.place.text}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Codes(Column):
-    """A column of codes 0, 1, ...; values may also be their names.
-
-    Attributes:
-        count: The number of codes.
-        names: The names of the codes; empty: they have none.
-        optional: Whether None is allowed, for a value that is not known.
-    """
-
-    count: int
-    names: tuple[str, ...] = ()
-    optional: bool = False
-
-    def __post_init__(self) -> None:
-        """Check that several numbers are one for each code."""
-        if isinstance(self.place, Numbers) and len(self.place.positions) not in (1, self.count):
-            raise ValueError(
-                f"{self.name} must come from one entry, or from {self.count} of which one is 1, got "
-                f"{len(self.place.positions)} of {self.place.text}"
-            )
-
-    def code(self, decision: Decision) -> int:
-        """Return the code of a decision; `MISSING` if it is not known.
-
-        Raises:
-            ValueError: It is no code and no name.
-        """
-        given = self.value(decision)
-        if given is None and self.optional:
-            return MISSING
-        value = single(given)
-        if isinstance(value, str) and value in self.names:
-            return self.names.index(value)
-        if isinstance(value, np.ndarray) and value.shape == (self.count,) and self.count > 1:
-            value = one_hot(value)
-        found = as_whole(value)
-        if found is not None and found < self.count:
-            return found
-        codes = f"a code from 0 to {self.count - 1}"
-        allowed = f"one of {', '.join(map(repr, self.names))} or {codes}" if self.names else codes
-        raise ValueError(f"{self.name} must be {allowed}, got {shown_value(given)} from {self.place.text}")
-
-
-def single(value: Any) -> Any:
-    """Return the only entry of an array as a Python value; other values, and arrays of several, stay the same."""
-    return value.item() if isinstance(value, (np.ndarray, np.generic)) and value.size == 1 else value
-
-
-def as_whole(value: Any) -> int | None:
-    """Return a bool, integer or float without fraction as an int; None for all others and numbers below 0."""
-    whole = isinstance(value, (bool, int)) or (isinstance(value, float) and value.is_integer())
-    return int(value) if whole and value >= 0 else None
-
-
-def one_hot(row: Any) -> int | None:
-    """Return the place of the only 1 in a row of zeros, or None."""
-    return int(row.argmax()) if np.count_nonzero(row) == 1 and row.max() == 1 else None
-
-
-def shown_value(value: Any) -> str:
-    """Return a value's text for an error message."""
-    return repr(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
 
 
 def kept(info: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:

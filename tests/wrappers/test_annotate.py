@@ -289,6 +289,12 @@ def test_a_key_that_the_observation_lacks_is_named_at_the_reset() -> None:
         env.reset()
 
 
+def test_an_observation_that_does_not_fit_its_space_is_refused() -> None:
+    env = Annotate(Given(BOX, np.zeros(4)), sensitive=GROUP, sources={"group": 0})
+    with pytest.raises(ValueError, match="observation must have 3 numbers, as its space says, got 4"):
+        env.reset()
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -316,6 +322,8 @@ def test_what_is_missing_or_odd_in_a_step_is_named(given: Any, message: str) -> 
         ({"sensitive": {}}, r"sensitive must map attributes to the names of their values, .*, got \{\}"),
         ({"sensitive": ["group"]}, r"sensitive must map attributes to the names of their values, .*, got \['group'\]"),
         ({"sensitive": {"group": "AB"}}, r"sensitive\['group'\] must be at least two different names, got 'AB'"),
+        ({"sensitive": {"group": (1, 2)}}, r"sensitive\['group'\] must be at least two different names, got \(1, 2\)"),
+        ({"nominal_features": "score"}, "nominal_features must be a list of names, got 'score'"),
         ({"sensitive": {"group": ("A", "A")}}, r"sensitive\['group'\] must be at least two different names"),
         ({"sensitive": {"group": ("A",)}}, r"sensitive\['group'\] must be at least two different names"),
         ({"sources": {"grop": 1}}, r"sources must be for .* \(group\), got 'grop'; did you mean 'group'\?"),
@@ -344,7 +352,7 @@ def test_bad_arguments_are_refused_at_once(given: Any, message: str) -> None:
 
 
 def test_what_cannot_be_annotated_is_refused() -> None:
-    with pytest.raises(ValueError, match="decision must be given if an action is not one number"):
+    with pytest.raises(ValueError, match=r"decision must say which part .* if an action has 2 numbers"):
         Annotate(Given(BOX, np.zeros(3), actions=MultiDiscrete([2, 2])), sensitive=GROUP)
     with pytest.raises(ValueError, match="features must be given if an observation has 3072 numbers"):
         Annotate(Given(Box(0, 1, (32, 32, 3)), np.zeros((32, 32, 3))), sensitive=GROUP)
