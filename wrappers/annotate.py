@@ -117,11 +117,9 @@ class Annotate(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
             legitimate=columns.attributes("legitimate", legitimate or {}, sources or {}, entries),
             features=columns.feature_columns(features, entries),
             decision=own,
-            individual=None
-            if individual is None
-            else columns.number_column("individual", individual, entries, "before"),
-            label=None if label is None else columns.label_column(label, own.count, entries),
-            outcome=None if outcome is None else columns.number_column("outcome", outcome, entries, "after"),
+            individual=columns.number_column("individual", individual, entries, "before"),
+            label=columns.label_column(label, own.count, entries),
+            outcome=columns.number_column("outcome", outcome, entries, "after"),
         )
         columns.check_known(sources or {}, [*found.sensitive, *found.legitimate])
         revealed = checked("feedback", feedback, Revealed)

@@ -40,7 +40,8 @@ class Column:
     def check_shown(self, shown: Mapping[str, Any]) -> None:
         """Raise ValueError if the ``info`` that came with an observation lacks the column's value."""
         if isinstance(self.place, Key) and self.place.when == "before" and self.place.key not in shown:
-            raise ValueError(self._absent(shown, f"if the info of the step has it, use after({self.place.key!r})"))
+            later = f"if the info of the step has it, use after({self.place.key!r})"
+            raise ValueError(self._absent(shown, "; ".join(filter(None, (self.advice, later)))))
 
     def value(self, decision: Decision) -> Any:
         """Return the value of a decision.
@@ -277,7 +278,7 @@ def attributes(kind: str, names: Names, sources: Mapping[str, Source], entries: 
             raise ValueError(f"{kind}[{name!r}] must be at least two different names, got {values!r}")
         full = f"{kind} {name!r}"
         place = locate(full, sources.get(name, name), entries, when="before")
-        advice = "" if name in sources else f"choose another source with sources={{{name!r}: ...}}"
+        advice = "" if name in sources else f"say where it comes from with sources={{{name!r}: ...}}"
         found[name] = Codes(full, place, advice, count=len(values), names=tuple(values))
     return found
 

@@ -3,6 +3,7 @@
 import copy
 import doctest
 import pickle
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -283,9 +284,10 @@ def test_the_report_shows_sources_what_is_missing_and_what_can_be_measured() -> 
 def test_a_key_that_the_observation_lacks_is_named_at_the_reset() -> None:
     env = Annotate(Given(BOX, np.zeros(3), start={"years": 3}), sensitive=GROUP)
     message = (
-        r"sensitive 'group' must be in the info that came with the observation under 'group', got the keys 'years'"
+        "sensitive 'group' must be in the info that came with the observation under 'group', got the keys 'years'; "
     )
-    with pytest.raises(ValueError, match=message + r"; if the info of the step has it, use after\('group'\)"):
+    advice = "say where it comes from with sources={'group': ...}; if the info of the step has it, use after('group')"
+    with pytest.raises(ValueError, match=re.escape(message + advice)):
         env.reset()
 
 
