@@ -195,6 +195,7 @@ FOR_AGENTS: Mapping[str, Any] = {
     "learning_rate": 1e-3,
     "ent_coef": 0.01,
     "sharing": "groups",
+    "critic_epochs": 1,  # rollouts are larger, so a pass has as many updates as two passes for a decision-maker
 }
 """Recommended settings where the agents are the affected people, and rows are agents."""
 

@@ -1,10 +1,12 @@
 """Costs of unfairness in each step of a rollout."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fair_envs.core.compilation import kernel
 from fair_envs.metrics.disparity import DisparityTracker, cell_sums
 from fair_envs.metrics.notions import OneOf
 from fair_envs.support.aliases import Flags, Floats, Ints
@@ -199,10 +201,30 @@ def cost_advantages(
         gamma: Discount factor.
         gae_lambda: Weight of longer returns (GAE's lambda).
     """
-    advantages = np.empty_like(cost)
-    following, next_value, active = np.zeros_like(last_value), last_value, ~ended[:, np.newaxis]
-    for t in reversed(range(len(cost))):
-        delta = cost[t] + gamma * next_value * active - value[t]
-        following = advantages[t] = delta + gamma * gae_lambda * active * following
-        next_value, active = value[t], ~first[t, :, np.newaxis]
+    advantages = np.empty(cost.shape)
+    active = np.concatenate([~first[1:], ~ended[np.newaxis]])  # whether the episode continues after the step
+    add_up(cost, np.asarray(value), np.asarray(last_value), active, gamma, gae_lambda, advantages)
     return advantages
+
+
+@kernel
+def add_up(
+    cost: NDArray[Any],
+    value: NDArray[Any],
+    last_value: NDArray[Any],
+    active: Flags,
+    gamma: float,
+    gae_lambda: float,
+    advantages: Floats,
+) -> None:
+    """Write generalised advantage estimates, see `cost_advantages`."""
+    steps, rows, costs = cost.shape
+    for row in range(rows):
+        for k in range(costs):
+            following, next_value = 0.0, last_value[row, k]
+            for t in range(steps - 1, -1, -1):
+                goes_on = 1.0 if active[t, row] else 0.0
+                delta = cost[t, row, k] + gamma * next_value * goes_on - value[t, row, k]
+                following = delta + gamma * gae_lambda * goes_on * following
+                advantages[t, row, k] = following
+                next_value = value[t, row, k]

@@ -184,8 +184,8 @@ class CPO(CostPPO):
 
     @property
     def _lanes(self) -> int:
-        assert self._tracker is not None
-        return len(self._tracker.starts_next)
+        assert self._recorder is not None
+        return len(self._recorder.starts_next)
 
     def _update_policy(self, turns: "Turns") -> list[th.nn.Parameter]:
         """Take the policy's step, and return the parameters that it depends on."""

@@ -159,7 +159,7 @@ def _played(model: Regularised, env: TrackMeasures, *, deterministic: bool) -> L
         if isinstance(env, ShieldActions):
             massaged += step.active & env.altered
         for k, measure in enumerate(env.measures):
-            value = env.repeat_for_rows(measure.value)
+            value = env.of_rows(measure.value)
             known = step.active & ~np.isnan(value)
             sums[k, known] += value[known]
             counts[k] += known

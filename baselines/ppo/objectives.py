@@ -12,16 +12,19 @@ from fair_envs.baselines.ppo.costs import cost_advantages
 from fair_envs.baselines.ppo.functions import BenefitRate, Controller, Lagrangian, Objective, Reward
 from fair_envs.baselines.ppo.ppo import Minibatch, agents_env_of
 from fair_envs.baselines.ppo.regularised import Regularised
-from fair_envs.baselines.ppo.tracking import TrackMeasures
-from fair_envs.metrics.measures import MeasureOf
+from fair_envs.baselines.ppo.tracking import RecordSteps
+from fair_envs.metrics.measures import MeasureOf, Replay
 from fair_envs.metrics.rates import RateMeasure
 from fair_envs.support.aliases import Floats, Floats32, Ints
 from fair_envs.support.parameters import NonNegative, PositiveInt, checked
 
 Profile = Literal["recommended", "published"]
 
-BATCH = 512
-"""Size of a minibatch of the critic of streams."""
+BATCHES, SMALLEST, LARGEST = 8, 512, 2048
+"""Number of minibatches of the critic of streams in a pass over a rollout, and bounds of their size."""
+
+ROWS = 2048
+"""Number of observations that the critic of streams evaluates at a time."""
 
 
 class StreamCritic(th.nn.Module):
@@ -58,10 +61,15 @@ class StreamCritic(th.nn.Module):
         return self.network(observations) * self.scale  # type: ignore[no-any-return]
 
     def predict(self, observations: NDArray[Any]) -> Floats:
-        """Return the expected sums for observations of shape (steps, rows, ...), shape (steps, rows, K)."""
+        """Return the expected sums for observations of shape (steps, rows, ...), shape (steps, rows, K).
+
+        They are computed for about `ROWS` observations at a time, which fit in the CPU cache.
+        """
+        steps, rows = observations.shape[:2]
+        flat = th.as_tensor(observations.reshape(steps * rows, -1), dtype=th.float32)
         with th.no_grad():
-            found = [self(th.as_tensor(seen.reshape(len(seen), -1), dtype=th.float32)).numpy() for seen in observations]
-        return np.stack(found).astype(np.float64)
+            found = th.cat([self(flat[first : first + ROWS]) for first in range(0, len(flat), ROWS)])
+        return found.numpy().reshape(steps, rows, -1).astype(np.float64)
 
     def fit(
         self,
@@ -76,12 +84,13 @@ class StreamCritic(th.nn.Module):
         spread = targets.std(dim=0)
         self.scale = spread if not self.scale.any() else 0.9 * self.scale + 0.1 * spread
         goal = targets / self.scale.clamp(min=1e-8)
-        losses = []
+        losses, size = [], min(LARGEST, max(SMALLEST, len(goal) // BATCHES))
         for _ in range(epochs):
             order = rng.permutation(len(goal))
-            for first in range(0, len(order), BATCH):
-                place = th.from_numpy(order[first : first + BATCH])
-                loss = (self.network(observations[place]) - goal[place]).square().mean()
+            for first in range(0, len(order), size):
+                place = th.from_numpy(order[first : first + size])
+                seen, wanted = observations.index_select(0, place), goal.index_select(0, place)
+                loss = (self.network(seen) - wanted).square().mean()
                 self.optimizer.zero_grad()
                 loss.backward()
                 th.nn.utils.clip_grad_norm_(self.parameters(), max_grad_norm)
@@ -148,7 +157,7 @@ class ObjectivePPO(Regularised):
         self._fair: th.Tensor | None = None
         self._reward_weight = 1.0
         if self.env is not None:  # a model loaded without an environment has stored the number of heads
-            self._streams = StreamsOfRollout(self.n_steps, self.n_envs, self._tracking_env(self.env))
+            self._streams = StreamsOfRollout(self.n_steps, self.n_envs, self._recording_env(self.env))
             self.stream_heads = self._streams.heads + (self.long is not None)
         if self.observation_space.shape is None:
             raise ValueError(f"env must have arrays as observations, got {self.observation_space}")
@@ -162,21 +171,21 @@ class ObjectivePPO(Regularised):
     # ------------------------------------------------------------------------------------------- collecting
 
     def _wrapped_env(self, env: VecEnv) -> VecEnv:
-        tracker = super()._wrapped_env(env)
-        assert isinstance(tracker, TrackMeasures)
+        recorder = super()._wrapped_env(env)
+        assert isinstance(recorder, RecordSteps)
         if self._streams is None:
-            self._streams = StreamsOfRollout(self.n_steps, self.n_envs, tracker)
-        self._streams.reset()
-        return tracker
+            self._streams = StreamsOfRollout(self.n_steps, self.n_envs, recorder)
+        self._cut_off = np.zeros((self.n_steps, self.n_envs, self.stream_heads))  # discounted values after a time limit
+        return recorder
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        assert self._streams is not None and self._tracker is not None
-        self._streams.add(step, self._tracker)
-        if self._fair_wanted and self._tracker.starts_next.any():
-            cut = [row for row, info in enumerate(self._tracker.infos) if info.get("TimeLimit.truncated")]
+        recorder = self._recorder
+        assert recorder is not None
+        if self._fair_wanted and recorder.starts_next.any():
+            cut = [row for row, info in enumerate(recorder.infos) if info.get("TimeLimit.truncated")]
             if cut:
-                seen = np.array([self._tracker.infos[row]["terminal_observation"] for row in cut])
-                self._streams.bootstrap[step, cut] = self.gamma * self.stream_critic.predict(seen[np.newaxis])[0]
+                seen = np.array([recorder.infos[row]["terminal_observation"] for row in cut])
+                self._cut_off[step, cut] = self.gamma * self.stream_critic.predict(seen[np.newaxis])[0]
         return super()._actions_to_learn(step, action, log_prob)
 
     @property
@@ -189,6 +198,7 @@ class ObjectivePPO(Regularised):
         super()._after_rollout()
         streams, memory = self._streams, self.memory
         assert streams is not None
+        streams.take(self._replays[0])
         cost = np.nan_to_num(self.rollout_measures.long) if self.long is not None else None
         now = streams.means(float(self.rollout_buffer.rewards.mean(dtype=np.float64)), cost)
         unit = float(np.abs(self.rollout_buffer.rewards).mean(dtype=np.float64))
@@ -244,7 +254,7 @@ class ObjectivePPO(Regularised):
         predicted = self.stream_critic.predict(buffer.observations)
         last = self.stream_critic.predict(np.asarray(self._last_obs)[np.newaxis])[0]
         advantages = cost_advantages(
-            values + streams.bootstrap,
+            values + self._cut_off,
             predicted,
             last,
             buffer.episode_starts.astype(bool),
@@ -288,7 +298,7 @@ class ObjectivePPO(Regularised):
         return [*super()._optimizers(), self.stream_critic.optimizer]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_streams", "_fair", "_parts", "_reward_weight"]
+        return [*super()._excluded_save_params(), "_streams", "_fair", "_parts", "_cut_off", "_reward_weight"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()
@@ -304,47 +314,37 @@ class StreamsOfRollout:
     Args:
         steps: Number of steps (T).
         rows: Number of rows (R).
-        tracker: The environment with a `RateMeasure` as its first measure.
+        recorder: The environment with a `RateMeasure` as its first measure.
 
     Attributes:
         groups: Number of groups (G).
         names: Their names.
         heads: Number of streams besides the reward and a cost.
         of_returns: Whether the rate is one of returns.
-        bootstrap: Discounted estimates of what follows after a time limit, shape (T, R, heads) and one more for a cost.
     """
 
-    def __init__(self, steps: int, rows: int, tracker: TrackMeasures) -> None:
-        measure = tracker.measures[0]
+    def __init__(self, steps: int, rows: int, recorder: RecordSteps) -> None:
+        measure = recorder.measures[0]
         if not isinstance(measure, RateMeasure):
             raise ValueError(f"rate must make a RateMeasure, got {type(measure).__name__}")
         self._shape, self.names = (steps, rows), measure.group_names
         self.groups, self.of_returns = len(measure.group_names), measure.rate.returns
-        self.agents = rows // measure.lanes
+        self.agents = recorder.agents
         self.heads = 2 * self.groups + 2 * (self.agents > 1)
-        self._costs = len(tracker.measures) - 1
-        env = agents_env_of(tracker)
+        env = agents_env_of(recorder)
         self._scale = env.reward_scale if env is not None and self.of_returns else 1.0
-        self.reset()
 
-    def reset(self) -> None:
-        """Discard the rollout."""
-        steps, rows = self._shape
-        self._totals: Floats = np.zeros((steps, rows // self.agents, 2 * self.groups))
-        self._own: Floats = np.zeros((steps, rows, 2))
-        self._group: Ints = np.zeros((steps, rows), np.int64)
-        self.bootstrap: Floats = np.zeros((steps, rows, self.heads + self._costs))
-
-    def add(self, step: int, tracker: TrackMeasures) -> None:
-        """Record the latest step."""
-        measure: Any = tracker.measures[0]
-        latest = measure.latest.copy()
-        latest[..., 0] *= self._scale
-        self._totals[step] = latest.swapaxes(1, 2).reshape(measure.lanes, -1)
+    def take(self, replay: Replay) -> None:
+        """Take the benefits and demands of a rollout."""
+        assert replay.people is not None
+        (steps, rows), (group, *amounts) = self._shape, replay.people
+        parts = [group_sums(group, own, groups=self.groups) for own in amounts]
+        parts[0] *= self._scale
+        self._totals: Floats = np.concatenate(parts, axis=-1)
         if self.agents > 1:
-            group, benefit, demand = measure.people
-            self._group[step] = group.ravel()
-            self._own[step, :, 0], self._own[step, :, 1] = benefit.ravel() * self._scale, demand.ravel()
+            self._group = group.reshape(steps, rows)
+            self._own = np.stack([own.reshape(steps, rows) for own in amounts], axis=-1)
+            self._own[..., 0] *= self._scale
 
     def means(self, reward: float, cost: Floats32 | None) -> Floats:
         """Return J: mean reward of a row, the groups' benefits and demands, and mean cost, shape (2 + 2 G,)."""
@@ -387,6 +387,21 @@ class StreamsOfRollout:
         if with_cost:
             parts.append(np.full((*self._shape, 1), slope[-1] * self.agents))
         return np.concatenate(parts, axis=2)
+
+
+def group_sums(group: Ints, amounts: Floats, *, groups: int) -> Floats:
+    """Return the sum of the amounts in each group, shape (T, B, groups).
+
+    Args:
+        group: The group of each person, shape (T, B, M); -1: nobody.
+        amounts: The amount of each person, shape (T, B, M).
+        groups: Number of groups.
+    """
+    steps, lanes, people = group.shape
+    place = np.arange(steps * lanes).repeat(people) * groups + group.ravel()
+    known = group.ravel() >= 0
+    counted: Any = np.bincount(place[known], amounts.ravel()[known], minlength=steps * lanes * groups)
+    return np.asarray(counted, np.float64).reshape(steps, lanes, groups)
 
 
 __all__ = ["ObjectivePPO", "StreamCritic"]

@@ -25,7 +25,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from fair_envs.baselines.ppo.fair_modes import LearnerState
 from fair_envs.baselines.ppo.massaging import Massager, Massaging, Schedule, ShieldActions
 from fair_envs.baselines.ppo.ppo import PPO, Minibatch
-from fair_envs.baselines.ppo.tracking import TrackMeasures, restore, snapshot
+from fair_envs.baselines.ppo.tracking import RecordSteps, restore, snapshot
 from fair_envs.metrics.measures import MeasureOf
 from fair_envs.support.aliases import Flags, Floats, Floats32
 from fair_envs.support.parameters import NonNegative, Positive, checked
@@ -203,7 +203,9 @@ class Regularised(PPO):
         if lacks_probabilities(self.massaging, self.massager, self.action_space):
             raise ValueError(f"massaging must not be 'corrected' for actions in {self.action_space}")
         self.memory = LearnerState()
-        self._tracker: TrackMeasures | None = None
+        self._recorder: RecordSteps | None = None
+        self._shield: ShieldActions | None = None  # under the recorder
+        self._of_env: VecEnv | None = None  # what they wrap
 
     @property
     def rollouts(self) -> int:
@@ -213,35 +215,32 @@ class Regularised(PPO):
     # ------------------------------------------------------------------------------------------- collecting
 
     def _wrapped_env(self, env: VecEnv) -> VecEnv:
-        tracker = self._tracking_env(env)
+        recorder = self._recording_env(env)
         starts = np.asarray(self._last_episode_starts, bool)
-        if isinstance(tracker, ShieldActions):
-            tracker.set_episode_starts(starts, self._last_obs)
-            tracker.rollout = self.rollouts
-        else:
-            tracker.set_episode_starts(starts)
+        recorder.set_episode_starts(starts)
+        if self._shield is not None:
+            self._shield.set_episode_starts(starts, self._last_obs)
+            self._shield.rollout = self.rollouts
         self.rollout_measures = empty_measures(self.n_steps, self.n_envs)
-        return tracker
+        return recorder
 
-    def _tracking_env(self, env: VecEnv) -> TrackMeasures:
-        """Return the wrapper that updates the measures, reused while the environment is the same."""
-        if self._tracker is None or self._tracker.venv is not env:
-            short = self.short
+    def _recording_env(self, env: VecEnv) -> RecordSteps:
+        """Return the wrapper that records steps for the measures, reused while the environment is the same."""
+        if self._recorder is None or self._of_env is not env:
+            short, shielded = self.short, env
             assert short is not None
-            makers = [short] if self.long is None else [short, self.long]
-            if self.massager is None:
-                self._tracker = TrackMeasures(env, makers)
-            else:
-                self._tracker = ShieldActions(
+            if self.massager is not None:
+                shielded = self._shield = ShieldActions(
                     env,
                     self.massager,
                     self._output,
                     short=short,
                     threshold=self.massaging_schedule,
-                    other_measures=makers[1:],
                     max_importance=self.max_importance if self.massaging == "corrected" else None,
                 )
-        return self._tracker
+            self._recorder = RecordSteps(shielded, [short] if self.long is None else [short, self.long])
+            self._of_env = env
+        return self._recorder
 
     def _output(self, observation: NDArray[Any]) -> Any:
         """Return the distribution of the last sampled actions, given their observations."""
@@ -252,15 +251,10 @@ class Regularised(PPO):
             return policy.get_distribution(policy.obs_to_tensor(observation)[0])
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        tracker, measures = self._tracker, self.rollout_measures
-        assert tracker is not None
-        repeat_for_rows = tracker.repeat_for_rows
-        for k, measure in enumerate(tracker.measures):
-            measures[2 * k][step] = repeat_for_rows(measure.value)
-            measures[2 * k + 1][step] = repeat_for_rows(measure.value - measure.before)
-        if isinstance(tracker, ShieldActions) and tracker.output is not None:
-            return self._executed(tracker, step, action, log_prob)
-        return action, log_prob
+        shield = self._shield
+        if shield is None or shield.output is None:
+            return action, log_prob
+        return self._executed(shield, step, action, log_prob)
 
     def _executed(
         self, shield: ShieldActions, step: int, action: NDArray[Any], log_prob: th.Tensor
@@ -281,7 +275,12 @@ class Regularised(PPO):
         return chosen, th.where(th.as_tensor(altered, device=log_prob.device), shield.log_prob, log_prob)
 
     def _after_rollout(self) -> None:
-        measures, flat = self.rollout_measures, self.rollout_buffer.flat
+        measures, flat, recorder = self.rollout_measures, self.rollout_buffer.flat, self._recorder
+        assert recorder is not None
+        self._replays = recorder.replay()
+        for k, replay in enumerate(self._replays):
+            measures[2 * k][:] = recorder.of_rows(replay.value)
+            measures[2 * k + 1][:] = recorder.of_rows(replay.value - replay.before)
         self.memory["rollouts"] = np.array(self.rollouts + 1)
         self.changes = Changes(*(flat(measures[k]) for k in (0, 1, 3)))
         self._importance = flat(measures.weight) if (measures.weight != 1).any() else None
@@ -315,15 +314,20 @@ class Regularised(PPO):
 
     def get_extra_state(self) -> list[th.Tensor]:
         """Return the state of the measures in the unfinished episodes."""
-        return [] if self._tracker is None else snapshot(self._tracker.measures)
+        return [] if self._recorder is None else snapshot(self._recorder.measures)
 
     def set_extra_state(self, state: list[th.Tensor]) -> None:
         """Restore the state of the measures in the unfinished episodes."""
-        if state and self.env is not None:
-            restore(self._tracking_env(self.env).measures, state)
+        if not state or self.env is None:
+            return
+        recorder = self._recording_env(self.env)
+        restore(recorder.measures, state)
+        if self._shield is not None:  # its measure has seen the same steps
+            restore(self._shield.measures, snapshot(recorder.measures[:1]))
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_tracker", "rollout_measures", "changes", "_importance", "memory"]
+        own = ("_recorder", "_shield", "_of_env", "_replays", "rollout_measures", "changes", "_importance", "memory")
+        return [*super()._excluded_save_params(), *own]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()

@@ -1,4 +1,4 @@
-"""Tracks fairness measures step by step while a Stable-Baselines3 learner plays."""
+"""Follows fairness measures while a Stable-Baselines3 learner plays: step by step, or a whole rollout afterwards."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,16 +11,14 @@ from stable_baselines3.common.vec_env import VecEnv
 from fair_envs.baselines.ppo.ppo import lanes_env_of
 from fair_envs.core.interactions import PREFIX, Columns
 from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
-from fair_envs.metrics.measures import Measure, MeasureOf
+from fair_envs.metrics.measures import Measure, MeasureOf, Replay
 from fair_envs.support.aliases import Flags
 
 
-class TrackMeasures(VecEnvWrapper):
-    """Updates measures while an environment is played.
+class Following(VecEnvWrapper):
+    """Wrapper with measures that follow an environment; subclasses define when they are updated.
 
-    The record of a step is processed before the environment starts the next episode. If the step ended an episode,
-    `measures` describe that episode until the next step. The environment is from this package, or its infos contain
-    the record (`fair_envs.core.interactions.record`).
+    The environment is from this package, or its infos contain the record (`fair_envs.core.interactions.record`).
 
     Args:
         venv: The environment. Its rows are lanes, or the agents of lanes.
@@ -28,6 +26,7 @@ class TrackMeasures(VecEnvWrapper):
 
     Attributes:
         measures: The measures, each with one number per lane.
+        agents: Number of rows of each lane.
         starts_next: Mask of the lanes whose next step is the first of an episode, shape (lanes,).
         infos: The rows' infos of the last step.
     """
@@ -35,39 +34,57 @@ class TrackMeasures(VecEnvWrapper):
     def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
         super().__init__(venv)
         self._source = lanes_env_of(venv)
-        self._rows_per_lane = 1 if self._source is None else venv.num_envs // self._source.lanes.count
-        lanes = venv.num_envs // self._rows_per_lane
+        self.agents = 1 if self._source is None else venv.num_envs // self._source.lanes.count
+        lanes = venv.num_envs // self.agents
         self.measures = tuple(measure_of(lanes) for measure_of in measures)
         self.starts_next = np.ones(lanes, bool)
         self.infos: Sequence[Mapping[str, Any]] = ()
 
     def reset(self) -> Any:
         """Begin episodes in all rows and return their observations."""
-        self.starts_next[:] = True
+        self.set_episode_starts(np.ones(self.num_envs, bool))
         return self.venv.reset()
+
+    def set_episode_starts(self, starts_next: Flags) -> None:
+        """Set which rows' next step is the first of an episode, shape (rows,)."""
+        self.starts_next = starts_next[:: self.agents].astype(bool)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Play one step of every row and follow it."""
+        played = self.venv.step_wait()
+        _, reward, done, self.infos = played
+        self.starts_next = done[:: self.agents].astype(bool)
+        own = reward if self._source is None else self._source.agent_reward
+        self._follow(own.reshape(len(self.starts_next), -1))
+        return played
+
+    def of_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
+        """Return values of lanes, shape (..., lanes), for each of their rows, shape (..., rows)."""
+        return lanes if self.agents == 1 else np.repeat(lanes, self.agents, axis=-1)
+
+    def _follow(self, reward: NDArray[Any]) -> None:
+        """Take a step, given the agents' rewards, shape (lanes, agents)."""
+        raise NotImplementedError
+
+    def _reported(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of the record in the infos, with the lane as first axis."""
+        names = [name for name in self.infos[0] if name.startswith(PREFIX)]
+        if not names:
+            raise ValueError("env must return fair_envs.core.interactions.record in its infos, got none of its columns")
+        return {name: np.stack([info[name] for info in self.infos]) for name in names}
+
+
+class TrackMeasures(Following):
+    """Updates measures while an environment is played.
+
+    The record of a step is processed before the environment starts the next episode. If the step ended an episode,
+    `measures` describe that episode until the next step. See `Following` for the arguments.
+    """
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the rows' actions."""
         self._begin_episodes()
         self.venv.step_async(actions)
-
-    def step_wait(self) -> VecEnvStepReturn:
-        """Play one step of every row and update the measures."""
-        played = self.venv.step_wait()
-        _, reward, done, self.infos = played
-        facts, own = self._facts(self.infos), reward if self._source is None else self._source.agent_reward
-        self.starts_next = done[:: self._rows_per_lane].astype(bool)
-        for measure in self.measures:
-            measure.update(facts, own, ended=self.starts_next)
-        return played
-
-    def repeat_for_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
-        """Return values of each lane repeated for each of its rows, shape (rows,)."""
-        return lanes if self._rows_per_lane == 1 else np.repeat(lanes, self._rows_per_lane)
-
-    def set_episode_starts(self, starts_next: Flags) -> None:
-        """Set which rows' next step is the first of an episode, shape (rows,)."""
-        self.starts_next = starts_next[:: self._rows_per_lane].astype(bool)
 
     def _begin_episodes(self) -> None:
         """Reset the measures of lanes whose episodes have ended."""
@@ -75,14 +92,63 @@ class TrackMeasures(VecEnvWrapper):
             for measure in self.measures:
                 measure.restart(self.starts_next)
 
-    def _facts(self, infos: Sequence[Mapping[str, Any]]) -> Mapping[str, NDArray[Any]]:
-        """Return the record of the last step as columns, with the lane as first axis."""
-        if self._source is not None:
-            return Columns(self._source.fair_spec, self._source.interactions, self._source.action_probs)
-        names = [name for name in infos[0] if name.startswith(PREFIX)]
-        if not names:
-            raise ValueError("env must return fair_envs.core.interactions.record in its infos, got none of its columns")
-        return {name: np.stack([info[name] for info in infos]) for name in names}
+    def _follow(self, reward: NDArray[Any]) -> None:
+        source = self._source
+        info: Mapping[str, NDArray[Any]] = (
+            self._reported() if source is None else Columns(source.fair_spec, source.interactions, source.action_probs)
+        )
+        for measure in self.measures:
+            measure.update(info, reward, ended=self.starts_next)
+
+
+class RecordSteps(Following):
+    """Records the steps of a rollout, which measures follow together afterwards.
+
+    The values are those of `TrackMeasures`. They cost less time, but are known only after the rollout. See `Following`
+    for the arguments.
+    """
+
+    def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
+        super().__init__(venv, measures)
+        self._forget()
+
+    def set_episode_starts(self, starts_next: Flags) -> None:
+        """Forget the recorded steps, and set which rows' next step is the first of an episode, shape (rows,)."""
+        super().set_episode_starts(starts_next)
+        self._forget()
+
+    def replay(self) -> list[Replay]:
+        """Let each measure follow the recorded steps; return what it says about them, and forget the steps."""
+        info, reward, first = self._columns(), np.stack(self._rewards), np.stack(self._first)
+        found = [measure.replay(info, reward, first=first[:-1], ended=first[1:]) for measure in self.measures]
+        self._forget()
+        return found
+
+    def _forget(self) -> None:
+        self._first = [self.starts_next]
+        self._rewards: list[NDArray[Any]] = []
+        self._steps: list[Any] = []  # records, or columns in infos
+        self._probs: list[NDArray[Any] | None] = []
+
+    def _follow(self, reward: NDArray[Any]) -> None:
+        self._first.append(self.starts_next)
+        self._rewards.append(reward)
+        if self._source is None:
+            self._steps.append(self._reported())
+        else:  # these arrays are new in each step
+            self._steps.append(self._source.interactions)
+            self._probs.append(self._source.action_probs)
+
+    def _columns(self) -> Mapping[str, NDArray[Any]]:
+        """Return the columns of all recorded steps, shape (T, lanes, ...)."""
+        if self._source is None:
+            return {name: np.stack([step[name] for step in self._steps]) for name in self._steps[0]}
+        probs, given = None, [one for one in self._probs if one is not None]
+        if given:
+            probs = np.stack([np.zeros_like(given[0]) if one is None else one for one in self._probs])
+        kind, shape = self._steps[0].dtype, (len(self._steps), len(self._steps[0]))
+        joined = np.concatenate([step.view(np.uint8) for step in self._steps])  # bytes are copied faster than records
+        return Columns(self._source.fair_spec, joined.view(kind).reshape(shape), probs)
 
 
 # -------------------------------------------------------------------------------------------------- snapshots

@@ -187,12 +187,13 @@ class Columns(Mapping[str, NDArray[Any]]):
 
     Args:
         spec: The environment's static description.
-        facts: New records, shape (lanes,).
-        action_probs: The reported action probabilities, shape (lanes, M, A), or None: all 0.
+        facts: New records, shape (lanes,), or (T, lanes) for T steps.
+        action_probs: The reported action probabilities, shape (lanes, M, A) or (T, lanes, M, A), or None: all 0.
     """
 
     def __init__(self, spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> None:
         self._spec, self._facts, self._action_probs = spec, facts, action_probs
+        self._person = (*(slice(None),) * facts.ndim, 0)  # the entry of the only person
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return a column."""
@@ -200,7 +201,7 @@ class Columns(Mapping[str, NDArray[Any]]):
             column: NDArray[Any] = _probs(self._spec, self._facts, self._action_probs)
         else:
             column = self._facts[_NAMES[name]]
-        return column[:, 0] if self._spec.one_person and name in PERSONAL else column
+        return column[self._person] if self._spec.one_person and name in PERSONAL else column
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
@@ -214,7 +215,7 @@ class Columns(Mapping[str, NDArray[Any]]):
 def _probs(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> Floats32:
     """Return the reported action probabilities, or 0."""
     if action_probs is None:
-        return np.zeros((len(facts), spec.individuals, spec.actions), np.float32)
+        return np.zeros((*facts.shape, spec.individuals, spec.actions), np.float32)
     return action_probs
 
 

@@ -9,19 +9,35 @@ between returns in `fair_envs.metrics.disparity`, and distances between groups i
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core.interactions import PREFIX
-from fair_envs.support.aliases import Columns, Flags, Floats
+from fair_envs.support.aliases import Columns, Flags, Floats, Ints
 from fair_envs.support.parameters import PositiveInt, checked
 
 FEATURES = PREFIX + "features"
 ROWS = (FEATURES, PREFIX + "sensitive", PREFIX + "legitimate")
 """The columns with several entries for each person."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a measure says about T steps.
+
+    Attributes:
+        value: The value after each step, shape (T, B).
+        before: The value before each step, as `Measure.before`, shape (T, B).
+        people: For a measure of rates, the group (-1: nobody), the benefit and the demand of each person in each step,
+            each of shape (T, B, M); otherwise None.
+    """
+
+    value: Floats
+    before: Floats
+    people: tuple[Ints, Floats, Floats] | None = None
 
 
 class Measure:
@@ -65,7 +81,9 @@ class Measure:
         self.before: Floats = np.full(self.lanes, self.blank)
         self.reward: Floats | None = None
         self.ended: Flags | None = None
-        self.decided: Flags = np.ones(self.lanes, bool)
+        self._everyone: Flags = np.ones(self.lanes, bool)
+        self._everyone.flags.writeable = False
+        self.decided: Flags = self._everyone
         self._names: tuple[str, ...] = ()  # of the columns to read
         self._last_feature = 0  # index of the last feature to read
         self._shapes: list[tuple[str, tuple[int, ...]]] = []  # shapes of columns that were accepted
@@ -102,6 +120,28 @@ class Measure:
         self.before, self.value = self.value, value
         return np.array(value)
 
+    def replay(self, info: Columns, reward: Floats | None = None, *, first: Flags, ended: Flags) -> Replay:
+        """Add T steps at once, as `restart` and `update` would add them one by one.
+
+        Args:
+            info: The columns of `update` with one more axis, the step, in front: (T, B, ...).
+            reward: The agents' rewards, shape (T, B, agents), or None.
+            first: The lanes whose step is the first of an episode, shape (T, B).
+            ended: The lanes whose episode ended with the step, shape (T, B).
+
+        Raises:
+            ValueError: See `update`. The steps before the invalid one may have been added.
+        """
+        value, before = np.empty(first.shape), np.empty(first.shape)
+        names = (*self.reads, PREFIX + "decided") if self.reads else tuple(info)
+        columns = {name: info[name] for name in names if name in info}
+        for t in range(len(first)):
+            self.restart(first[t])
+            step = {name: column[t] for name, column in columns.items()}
+            self.update(step, None if reward is None else reward[t], ended=ended[t])
+            value[t], before[t] = self.value, self.before
+        return Replay(value, before)
+
     def restart(self, mask: Flags) -> None:
         """Clear the masked lanes, whose next episodes begin.
 
@@ -124,7 +164,7 @@ class Measure:
         """Return the lanes with a decision; all, if ``info`` does not say it."""
         given = info.get(PREFIX + "decided")
         if given is None:
-            return np.ones(self.lanes, bool)
+            return self._everyone
         if np.size(given) != self.lanes:
             raise ValueError(f"fair_decided must have {self.lanes} lanes, got shape {np.shape(given)}")
         return np.asarray(given).reshape(self.lanes) != 0
@@ -255,8 +295,8 @@ def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
     return found
 
 
-PASSING = frozenset({"reward", "ended", "decided", "passing"})
+PASSING = frozenset({"reward", "ended", "decided", "_everyone"})
 """Attributes of a measure that belong to one step and not to its state."""
 
 
-__all__ = ["FunctionMeasure", "Measure", "MeasureOf", "column_names", "numbers_in", "of_people"]
+__all__ = ["FunctionMeasure", "Measure", "MeasureOf", "Replay", "column_names", "numbers_in", "of_people"]

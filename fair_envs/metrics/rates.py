@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from fair_envs.core.compilation import kernel
 from fair_envs.core.interactions import PREFIX, FairSpec
 from fair_envs.metrics.group import Groups, group_members
-from fair_envs.metrics.measures import Measure, column_names, of_people
+from fair_envs.metrics.measures import Measure, Replay, column_names, of_people
 from fair_envs.metrics.notions import canonical_name
 from fair_envs.support.aliases import Columns, Flags, Floats, Ints
 from fair_envs.support.parameters import NonNegative, PositiveInt, checked
@@ -289,14 +289,6 @@ class RateMeasure(Measure):
         room = 0 if window is None else checked("window", window, PositiveInt)
         self._ring: Floats = np.zeros((self.lanes, room, *shape[1:]))
         self._seen: Ints = np.zeros(self.lanes, np.int64)
-        self.passing: tuple[Ints, Floats, Floats] | None = None
-
-    @property
-    def people(self) -> tuple[Ints, Floats, Floats]:
-        """Group, benefit and demand of each person in the last step, each of shape (B, M); group -1: nobody."""
-        if self.passing is None:
-            raise ValueError("people are known after the first step, got no step yet")
-        return self.passing
 
     @property
     def rates(self) -> Floats:
@@ -307,19 +299,49 @@ class RateMeasure(Measure):
         """Add a step and return the largest difference after it."""
         given = dict(zip(self._names, self._reported(info), strict=True))
         columns = columns_of_people(given)
-        benefit, demand = self.rate.parts(Step(columns, self.reward, self.ended))
+        people = self._people(columns, self.reward, self.ended, self.decided)
+        return self._added(people, np.zeros((1, self.lanes), bool), self.decided[np.newaxis])[0]
+
+    def replay(self, info: Columns, reward: Floats | None = None, *, first: Flags, ended: Flags) -> Replay:
+        """Add T steps at once: benefits and demands of all steps, then their sums in one loop. See `Measure.replay`."""
+        steps = len(first)
+        self._reported({name: info[name][0] for name in self._names if name in info})  # all steps have these shapes
+        if self._single:
+            return super().replay(info, reward, first=first, ended=ended)
+        decided = info.get(PREFIX + "decided")
+        taken = np.ones(first.shape, bool) if decided is None else np.asarray(decided).reshape(first.shape) != 0
+        columns = columns_of_people({name: joined(info[name]) for name in self._names})
+        earned = None if reward is None else np.asarray(reward, np.float64).reshape(steps * self.lanes, -1)
+        people = self._people(columns, earned, joined(ended), joined(taken))
+        last = self.value
+        value = self._added(people, first, taken)
+        before = np.concatenate([last[np.newaxis], value[:-1]])
+        if not self.keeps:
+            before[first] = self.blank
+        self.value, self.before = value[-1].copy(), before[-1].copy()
+        (group, gains, needs), shape = people, (steps, self.lanes, -1)
+        return Replay(value, before, (group.reshape(shape), gains.reshape(shape), needs.reshape(shape)))
+
+    def _people(
+        self, columns: Mapping[str, NDArray[Any]], reward: Floats | None, ended: Flags | None, decided: Flags
+    ) -> tuple[Ints, Floats, Floats]:
+        """Return group, benefit and demand of each person, each of shape (n, M); group -1: nobody."""
+        benefit, demand = self.rate.parts(Step(columns, reward, ended))
         group = self._grouped(columns)
-        if not self.decided.all():
-            group = np.where(self.decided[:, np.newaxis], group, -1)
-        gains, needs = numbers_for(benefit, group.shape), numbers_for(demand, group.shape)
-        value: Floats = self.value.copy()
-        state = self.totals, self.latest, self._ring, self._seen
-        odd = add_step(*state, self.decided, group, gains, needs, self._minimum, value)
+        if not decided.all():
+            group = np.where(decided[:, np.newaxis], group, -1)
+        return group, numbers_for(benefit, group.shape), numbers_for(demand, group.shape)
+
+    def _added(self, people: tuple[Ints, Floats, Floats], first: Flags, decided: Flags) -> Floats:
+        """Add steps; return the value after each of them, shape (T, B)."""
+        values = np.empty(first.shape)
+        state = self.totals, self.latest, self._ring, self._seen, self.value.copy()
+        odd = add_steps(*state, first & (not self.keeps), decided, *people, self._minimum, values)
         if odd >= 0:
-            highest = len(self.group_names) - 1
-            raise ValueError(f"fair_group must be between -1 and {highest}, got {group[odd].tolist()} in lane {odd}")
-        self.passing = group, gains, needs
-        return value
+            highest, (group, *_) = len(self.group_names) - 1, people
+            lane = odd % self.lanes
+            raise ValueError(f"fair_group must be between -1 and {highest}, got {group[odd].tolist()} in lane {lane}")
+        return values
 
     @property
     def predictable(self) -> bool:
@@ -377,6 +399,11 @@ class RateMeasure(Measure):
         if not self.keeps:
             self.totals[mask] = 0
             self._seen[mask] = 0
+
+
+def joined(column: NDArray[Any]) -> NDArray[Any]:
+    """Return values of steps and lanes, shape (T, B, ...), with one axis for both, shape (T * B, ...)."""
+    return column.reshape(-1, *column.shape[2:])
 
 
 def columns_of_people(info: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
@@ -447,60 +474,76 @@ def spread(rates: Floats) -> Floats:
 
 
 @kernel
-def add_step(
+def add_steps(
     totals: Floats,
     latest: Floats,
     ring: Floats,
     seen: Ints,
+    last: Floats,
+    cleared: Flags,
     decided: Flags,
     group: Ints,
     benefit: Floats,
     demand: Floats,
     minimum: float,
-    value: Floats,
+    values: Floats,
 ) -> int:
-    """Add the benefits and demands of a step to those of the groups; write each lane's largest difference of rates.
+    """Add the benefits and demands of steps to those of the groups; write each lane's largest difference of rates.
 
     Lanes without a decision do not change.
 
+    Args:
+        totals: Sums so far, shape (B, groups, 2); written.
+        latest: Sums of the last step, shape (B, groups, 2); written.
+        ring: Sums of the last steps, shape (B, window, groups, 2); written.
+        seen: Number of steps so far, shape (B,); written.
+        last: The values before the first step, shape (B,); written.
+        cleared: The lanes that forget everything before the step, shape (T, B).
+        decided: The lanes with a decision, shape (T, B).
+        group: The group of each person, shape (T * B, M); -1: nobody.
+        benefit: What each person got, shape (T * B, M).
+        demand: What each person could get, shape (T * B, M).
+        minimum: A rate with a smaller demand is undefined.
+        values: The values after each step, shape (T, B); written.
+
     Returns:
-        The first lane with an invalid group, or -1; then nothing has changed.
+        The first row of ``group`` with an invalid group, or -1; then nothing has changed.
     """
     lanes, groups, window = totals.shape[0], totals.shape[1], ring.shape[1]
-    for b in range(lanes):
+    for row in range(group.shape[0]):
         for m in range(group.shape[1]):
-            if not -1 <= group[b, m] < groups:
-                return b
-    for b in range(lanes):
-        latest[b] = 0.0
-        if not decided[b]:
-            continue
-        for m in range(group.shape[1]):
-            g = group[b, m]
-            if g >= 0:
-                latest[b, g, 0] += benefit[b, m]
-                latest[b, g, 1] += demand[b, m]
-        if window > 0:
-            place = seen[b] % window
-            for g in range(groups):
-                for part in range(2):
-                    if seen[b] >= window:
-                        totals[b, g, part] -= ring[b, place, g, part]
-                    ring[b, place, g, part] = latest[b, g, part]
-        seen[b] += 1
-        low, high = np.inf, -np.inf
-        for g in range(groups):
-            totals[b, g, 0] += latest[b, g, 0]
-            totals[b, g, 1] += latest[b, g, 1]
-            if totals[b, g, 1] > 0 and totals[b, g, 1] >= minimum:
-                rate = totals[b, g, 0] / totals[b, g, 1]
-                low, high = min(low, rate), max(high, rate)
-        # one group alone, or none, has nothing to be compared with
-        defined = 0
-        for g in range(groups):
-            if totals[b, g, 1] > 0 and totals[b, g, 1] >= minimum:
-                defined += 1
-        value[b] = high - low if defined > 1 else np.nan
+            if not -1 <= group[row, m] < groups:
+                return row
+    for t in range(len(values)):
+        for b in range(lanes):
+            if cleared[t, b]:
+                totals[b], seen[b], last[b] = 0.0, 0, np.nan
+            row = t * lanes + b
+            latest[b] = 0.0
+            if decided[t, b]:
+                for m in range(group.shape[1]):
+                    g = group[row, m]
+                    if g >= 0:
+                        latest[b, g, 0] += benefit[row, m]
+                        latest[b, g, 1] += demand[row, m]
+                if window > 0:
+                    place = seen[b] % window
+                    for g in range(groups):
+                        for part in range(2):
+                            if seen[b] >= window:
+                                totals[b, g, part] -= ring[b, place, g, part]
+                            ring[b, place, g, part] = latest[b, g, part]
+                seen[b] += 1
+                low, high, defined = np.inf, -np.inf, 0
+                for g in range(groups):
+                    totals[b, g, 0] += latest[b, g, 0]
+                    totals[b, g, 1] += latest[b, g, 1]
+                    if totals[b, g, 1] > 0 and totals[b, g, 1] >= minimum:
+                        rate = totals[b, g, 0] / totals[b, g, 1]
+                        low, high, defined = min(low, rate), max(high, rate), defined + 1
+                # one group alone, or none, has nothing to be compared with
+                last[b] = high - low if defined > 1 else np.nan
+            values[t, b] = last[b]
     return -1
 
 

@@ -6,11 +6,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from fair_envs.baselines.ppo.tracking import restore, snapshot
+from fair_envs import make_sb3
+from fair_envs.baselines.ppo.tracking import RecordSteps, TrackMeasures, restore, snapshot
 from fair_envs.baselines.tasks import STUDIES
 from fair_envs.baselines.tasks.lending import ScoreDistance
 from fair_envs.metrics import wasserstein
-from fair_envs.registration import make_rules
+from fair_envs.metrics.measures import FunctionMeasure
+from fair_envs.registration import TABLE, make_rules
+from fair_envs.tasks import task_of
 from tests.metrics.test_long_term import CASES, LOANS, Case, Info, told
 
 LENDING = make_rules("FairLending-v0")
@@ -120,3 +123,51 @@ def test_what_cannot_be_booked_is_refused_before_anything_changes() -> None:
         ScoreDistance(LENDING, 1).update(step)
     with pytest.raises(ValueError, match="info must have the key 'fair_group'"):
         kept.update({})
+
+
+@pytest.mark.parametrize("env_id", TABLE)
+def test_a_rollout_followed_afterwards_is_one_followed_step_by_step(env_id: str) -> None:
+    """In three parts, with ends of episodes in all of them."""
+    task = task_of(env_id)
+    parameters = task.merged({"horizon": 7})
+    rules = make_rules(env_id, **parameters)
+    makers = [task.factory(name, rules) for name in ("short", "long", "rate")]
+    envs: Any = [make_sb3(env_id, n_envs=3, seed=5, **parameters) for _ in range(2)]
+    live, recorder = TrackMeasures(envs[0], makers), RecordSteps(envs[1], makers)
+    for env in (live, recorder):
+        env.reset()
+        env.action_space.seed(7)
+    for _ in range(3):
+        values = []
+        for _ in range(9):
+            actions = np.stack([live.action_space.sample() for _ in range(live.num_envs)])
+            for env in (live, recorder):
+                env.step(actions)
+            values.append([np.stack([measure.value, measure.before]) for measure in live.measures])
+        for k, replay in enumerate(recorder.replay()):
+            wanted = np.stack([step[k] for step in values], axis=1)
+            np.testing.assert_array_equal(np.stack([replay.value, replay.before]), wanted)
+    for one, other in zip(snapshot(live.measures), snapshot(recorder.measures), strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def test_probabilities_are_recorded_with_their_steps() -> None:
+    env: Any = make_sb3("FairLending-v0", n_envs=2, seed=0)
+    recorder = RecordSteps(env, [lambda lanes: FunctionMeasure(lanes, lambda info: info["fair_action_probs"][:, 1])])
+    recorder.reset()
+    for k in range(3):
+        if k:
+            env.report_action_probs(np.full((2, 2), 0.5))
+        recorder.step(np.array([0, 1]))
+    assert recorder.replay()[0].value.tolist() == [[0, 0], [0.5, 0.5], [0.5, 0.5]]
+
+
+def test_no_steps_are_left_after_a_replay() -> None:
+    env: Any = make_sb3("FairLending-v0", n_envs=2, seed=0)
+    recorder = RecordSteps(env, [lambda lanes: FunctionMeasure(lanes, lambda info: info["fair_action"])])
+    recorder.reset()
+    for k in range(5):
+        recorder.step(np.full(2, k % 2))
+    assert recorder.replay()[0].value.shape == (5, 2)
+    recorder.step(np.ones(2, int))
+    assert recorder.replay()[0].value.tolist() == [[1, 1]]

@@ -110,7 +110,6 @@ def test_returns_are_compared_per_agent_and_step() -> None:
     group = np.array([[0, 1, 1]])
     assert measure.update({"fair_group": group}, [[3.0, 1.0, 0.0]]).tolist() == [2.5]
     assert measure.update({"fair_group": group}, [[1.0, 2.0, 3.0]]).tolist() == [0.5]  # 4 / 2 and 6 / 4
-    assert measure.people[2].tolist() == [[1, 1, 1]]
 
 
 def test_the_largest_difference_of_several_groups_counts() -> None:
@@ -182,7 +181,6 @@ def test_lanes_without_a_decision_stay_as_they_are(rate: Rate) -> None:
                 before, nan_ok=True
             )
             assert both.totals[1].tolist() == state.tolist() and not both.latest[1].any()
-            assert (both.people[0][1] == -1).all()
 
 
 # Groups --------------------------------------------------------------------------------------------------------------
@@ -258,11 +256,6 @@ def test_a_record_that_does_not_fit_is_refused(info: dict[str, Any], message: st
 def test_rewards_must_be_given_to_rates_of_returns() -> None:
     with pytest.raises(ValueError, match="reward must be given to a measure of returns, got none"):
         RateMeasure(1, RETURN, spec=AGENTS).update({"fair_group": np.array([[0, 1, 1]])})
-
-
-def test_people_are_known_after_a_step() -> None:
-    with pytest.raises(ValueError, match="people are known after the first step"):
-        _ = RateMeasure(1, SELECTION, spec=SPEC).people
 
 
 @pytest.mark.parametrize(
