@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo.ppo import PPO
     from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
-    from fair_envs.baselines.tasks import STUDIES, Study
     from fair_envs.baselines.team.ddpg import DDPG, FairE, FairER
     from fair_envs.baselines.team.methods import train_team
     from fair_envs.baselines.team.play import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
@@ -49,7 +48,6 @@ __all__ = [
     "FPPO",
     "PCN",
     "PPO",
-    "STUDIES",
     "AgentsPolicy",
     "Counterfactual",
     "CoverageSet",
@@ -77,7 +75,6 @@ __all__ = [
     "SharedTrunkPolicy",
     "ShieldActions",
     "SingleTraining",
-    "Study",
     "TeamPlay",
     "TeamTraining",
     "Training",
@@ -124,7 +121,6 @@ _MODULES = {
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),
     "pcn.rollouts": ("collect",),
     "pcn.single": ("SingleTraining", "train_single"),
-    "tasks": ("STUDIES", "Study"),
     "team.play": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
     "team.policy": ("Learned",),
     "team.training": ("TeamTraining", "load_team", "team_settings"),

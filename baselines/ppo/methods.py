@@ -14,7 +14,7 @@ from fair_envs.baselines.training import train as train_only
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, policy_of_model
 from fair_envs.evaluation.reports import Report
-from fair_envs.tasks import rules_for, task_of
+from fair_envs.tasks import Task, rules_for, task_of
 
 FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance", "measure"})
 
@@ -27,13 +27,18 @@ def only_returns(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     return "" if rules.multi_agent else "compares the returns of agents; a decision-maker has no others to compare with"
 
 
-def without_measure(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
-    """Return why an environment is not supported by a method that needs a measure, or ""."""
+def missing_measure(task: Task, name: str, rules: Any) -> str:
+    """Return why a measure cannot be computed from an environment's record, or ""."""
     try:
-        task_of(env_id).measure(given.get("measure") or "short", rules, 1)
+        task.measure(name, rules, 1)
     except ValueError as error:
         return f"needs a measure: {error}"
     return ""
+
+
+def without_measure(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported by a method that needs a measure, or ""."""
+    return missing_measure(task_of(env_id), given.get("measure") or "short", rules)
 
 
 def without_penalty(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
