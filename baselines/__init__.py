@@ -15,6 +15,7 @@ if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     )
 
 if TYPE_CHECKING:
+    from fair_envs.baselines.agents import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.callback import FairnessCallback
     from fair_envs.baselines.pcn.coverage import CoverageSet, cover
     from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, farel_settings
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, train_pcn
     from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
     from fair_envs.baselines.ppo.cpo import CPO
-    from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
     from fair_envs.baselines.ppo.long_term_methods import train_long_term
@@ -105,7 +105,7 @@ _MODULES = {
     "team.ddpg": ("DDPG", "FairE", "FairER"),
     "ppo.cost_ppo": ("MeasurePPO",),
     "ppo.cpo": ("CPO",),
-    "ppo.evaluation": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
+    "agents": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
     "ppo.fair_ppo": ("FairPPO",),
     "ppo.lagrangian": ("PPOLagrangian",),
     "ppo.long_term_training": ("LongTermTraining", "load_long_term", "long_term_settings"),

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.cpo import CPO
 from fair_envs.baselines.ppo.methods import evaluate, policy, without_measure
@@ -70,7 +70,7 @@ def load_cpo(run: str | Path) -> tuple[BaseAlgorithm, CPOTraining]:
     return load_as(run, CPOTraining, make_cpo)
 
 
-train_cpo = evaluating(train_only, policy)
+train_cpo = with_evaluations(train_only, policy)
 METHODS = (
     Method(
         name="cpo",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.ppo.long_term_evaluation import evaluate_long_term
 from fair_envs.baselines.ppo.long_term_training import (
@@ -81,7 +81,7 @@ def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report | Non
     )
 
 
-train_long_term = evaluating(train_only, policy)
+train_long_term = with_evaluations(train_only, policy)
 METHODS = tuple(
     Method(
         name=name,

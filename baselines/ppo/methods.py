@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.agents import AgentsPolicy
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.ppo.evaluation import AgentsPolicy
 from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
@@ -63,7 +63,7 @@ def policy(model: Any, settings: Any, rules: Any) -> Policy:
     return Learned(model) if is_team(rules) else AgentsPolicy(model, rules)
 
 
-train = evaluating(train_only, policy)
+train = with_evaluations(train_only, policy)
 SHARED: dict[str, Any] = {
     "settings": Training,
     "train": train,

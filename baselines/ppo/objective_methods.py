@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.functions import OBJECTIVES, Name
 from fair_envs.baselines.ppo.methods import evaluate, policy
@@ -66,7 +66,7 @@ METHODS = tuple(
         name=name,
         summary=OWN[name][1],
         settings=ObjectiveTraining,
-        train=evaluating(train_objective, policy),
+        train=with_evaluations(train_objective, policy),
         load=load_objective,
         evaluated=evaluate,
         policy=policy,

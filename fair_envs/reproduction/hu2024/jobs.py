@@ -22,7 +22,7 @@ from fair_envs.evaluation import Policy, VectorEnv
 from fair_envs.evaluation.deciders import Always
 from fair_envs.experiments.jobs import Job, read_cell
 from fair_envs.reproduction.hu2024.lender import ClosingLender
-from fair_envs.reproduction.hu2024.processes import Learned, World, watch
+from fair_envs.reproduction.hu2024.processes import MassagedPolicy, World, watch
 from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 
 BEHIND = "shielded/"  # prefix of the results of the test with the shield
@@ -123,12 +123,12 @@ class LearnedCell(Job):
         rng, task = np.random.default_rng(self.training.seed), task_for(self.training.env_id, self.training.signals)
         last = model.massaging_schedule(max(0, model.rollouts - 1)) if shield else None
 
-        def player(env: VectorEnv) -> Learned:
+        def player(env: VectorEnv) -> MassagedPolicy:
             behind: dict[str, Any] = {"short": model.short(env.num_envs), "most_probable": most_probable}
             make = massager_maker(task, model.short.rules)
             if last is not None and make is not None:  # made for this environment, which it may inspect
                 behind |= {"massager": make(env), "threshold": last}
-            return Learned(model.policy, env, rng, **behind)
+            return MassagedPolicy(model.policy, env, rng, **behind)
 
         with isolated_random_state(1):
             return watch(
