@@ -45,8 +45,7 @@ SETTINGS_BY_METHOD: Mapping[str, tuple[frozenset[str], str]] = {
 
 def unsupported(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""."""
-    task = task_for(env_id)
-    return missing_measure(task, "short", rules) or missing_measure(task, "long", rules)
+    return missing_measure(task_for(env_id), ("short", "long"), rules)
 
 
 NEEDS_MASSAGER = "needs a massager, such as the one for two decisions about one person whose groups are observed"

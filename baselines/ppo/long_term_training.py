@@ -20,7 +20,7 @@ from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
 from fair_envs.baselines.settings import OnPolicySettings, recommended
 from fair_envs.baselines.tasks import PUBLISHED, RECOMMENDED, Signals, task_for
-from fair_envs.baselines.training import ignoring_smaller_batches, load_as, train_as, training_env
+from fair_envs.baselines.training import load_as, new_model, train_as, training_env
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import (
     NonNegative,
@@ -142,12 +142,9 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     first = LONG_TERM_SEEDS + LANES_EACH * config.seed
     env = training_env(config, seed=first)
     sizes = {"shared": list(config.trunk), "pi": list(config.pi), "vf": list(config.vf)}
-    settings = {**config.of_learner(), "policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}}
+    networks = {"net_arch": sizes, "activation_fn": nn.ReLU}
     kind, own = learner_of(config, env)
-    with ignoring_smaller_batches():
-        model = kind(SharedTrunkPolicy, env, **settings, **own)
-    env.seed(first)  # replaces the seed set by the model
-    return model
+    return new_model(kind, config, SharedTrunkPolicy, env, first=first, policy_kwargs=networks, **own)
 
 
 def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Methods that train agents or a decision-maker: PPO, fair-PPO, Stable-Baselines3's PPO."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fair_envs.baselines.agents import AgentsPolicy
@@ -27,10 +27,11 @@ def only_returns(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     return "" if rules.multi_agent else "compares the returns of agents; a decision-maker has no others to compare with"
 
 
-def missing_measure(task: Task, name: str, rules: Any) -> str:
-    """Return why a measure cannot be computed from an environment's record, or ""."""
+def missing_measure(task: Task, names: Iterable[str], rules: Any) -> str:
+    """Return why one of a task's measures cannot be computed from an environment's record, or ""."""
     try:
-        task.measure(name, rules, 1)
+        for name in names:
+            task.measure(name, rules, 1)
     except ValueError as error:
         return f"needs a measure: {error}"
     return ""
@@ -38,7 +39,7 @@ def missing_measure(task: Task, name: str, rules: Any) -> str:
 
 def without_measure(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported by a method that needs a measure, or ""."""
-    return missing_measure(task_of(env_id), given.get("measure") or "short", rules)
+    return missing_measure(task_of(env_id), [given.get("measure") or "short"], rules)
 
 
 def without_penalty(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:

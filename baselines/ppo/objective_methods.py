@@ -6,7 +6,7 @@ from typing import Any, Literal
 from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.functions import OBJECTIVES, Name
-from fair_envs.baselines.ppo.methods import evaluate, policy
+from fair_envs.baselines.ppo.methods import evaluate, missing_measure, policy
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
 from fair_envs.baselines.settings import RECOMMENDED, recommended
 from fair_envs.support.parameters import checked
@@ -38,15 +38,7 @@ STRENGTHS: Mapping[str, Mapping[str, Any]] = {
 
 def without_rate(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""."""
-    task = task_of(env_id)
-    try:
-        rules = task.rules(**given.get("parameters", {}))
-        task.rate_measure(rules, 1)
-        if given.get("measure", "rate") != "rate":
-            task.measure(given["measure"], rules, 1)
-    except ValueError as error:
-        return f"needs benefits and demands of groups: {error}"
-    return ""
+    return missing_measure(task_of(env_id), ("rate", given.get("measure") or "rate"), rules)
 
 
 def preset_of(method: Name) -> Any:
