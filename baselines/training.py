@@ -95,9 +95,7 @@ class Training(PPOSettings):
     # The rollouts
     n_steps: PositiveInt = setting(FOR_AGENTS["n_steps"], COMMON["n_steps"])  # C: whole episodes of 3000
     reward_scale: Positive = setting(FOR_AGENTS["reward_scale"], COMMON["reward_scale"])  # C: 1
-    skip_idle: bool = setting(
-        True, "Whether steps in which an agent had no turn are excluded from the policy loss."
-    )  # C learns from them
+    skip_idle: bool = setting(True, COMMON["skip_idle"])  # C learns from them
     # PPO: gamma, gae_lambda and clip_range are as in C and SB3; C has vf_coef 1 and does not clip gradients
     batch_size: Annotated[int, Range(2)] = setting(FOR_AGENTS["batch_size"], COMMON["batch_size"])  # C: 256
     n_epochs: PositiveInt = setting(FOR_AGENTS["n_epochs"], COMMON["n_epochs"])  # C
@@ -106,9 +104,7 @@ class Training(PPOSettings):
     net_arch: Sequence[PositiveInt] = setting(
         (64, 64), "Sizes of the layers of each group's actor and critic."
     )  # SB3; C: 256, 128, 64
-    sharing: Sharing = setting(
-        "groups", "Which agents share an actor and a critic: no agents (none), each group (groups) or all agents (all)."
-    )
+    sharing: Sharing = setting("groups", COMMON["sharing"])
     shared: bool = setting(False, "Whether all agents share one actor and critic, the same as --sharing all.")
     equivariance: NonNegative = setting(
         0.0, "Weight of Fair-ER's penalty, which pulls the policies of agents or groups towards each other."

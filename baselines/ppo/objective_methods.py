@@ -1,15 +1,14 @@
 """Methods for functions of expected returns: parity, ELBERT, a PID-Lagrangian, and welfare functions."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
-from fair_envs.baselines.ppo.functions import OBJECTIVES, Name
+from fair_envs.baselines.ppo.functions import OBJECTIVES
 from fair_envs.baselines.ppo.methods import evaluate, missing_measure, policy
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
-from fair_envs.baselines.settings import RECOMMENDED, recommended
-from fair_envs.support.parameters import checked
+from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
 from fair_envs.tasks import task_of
 
 OWN: Mapping[str, tuple[frozenset[str], str]] = {
@@ -41,16 +40,6 @@ def without_rate(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     return missing_measure(task_of(env_id), ("rate", given.get("measure") or "rate"), rules)
 
 
-def preset_of(method: Name) -> Any:
-    """Return the function ``preset`` of a method."""
-
-    def preset(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        checked("preset", name, Literal["recommended"])
-        return {**recommended(ObjectiveTraining, given), **STRENGTHS.get(method, {})}
-
-    return preset
-
-
 SPECIFIC = frozenset().union(*(own for own, _ in OWN.values()))
 
 METHODS = tuple(
@@ -66,7 +55,7 @@ METHODS = tuple(
         unused=SPECIFIC - OWN[name][0],
         own=True,
         presets=RECOMMENDED,
-        preset=preset_of(name),  # type: ignore[arg-type]
+        preset=recommended_preset(ObjectiveTraining, **STRENGTHS.get(name, {})),
     )
     for name in OBJECTIVES
 )

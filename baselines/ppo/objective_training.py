@@ -6,7 +6,7 @@ from functools import partial
 
 from fair_envs.baselines.ppo.functions import OBJECTIVES, Controller, Lagrangian, Name, Objective
 from fair_envs.baselines.ppo.objectives import ObjectivePPO, Profile
-from fair_envs.baselines.settings import PPOSettings
+from fair_envs.baselines.settings import COMMON, PPOSettings
 from fair_envs.baselines.training import (
     POLICIES,
     Sharing,
@@ -31,10 +31,8 @@ class ObjectiveTraining(PPOSettings):
     """
 
     algorithm: Name = "elbert"
-    sharing: Sharing = setting(
-        "all", "Which agents share an actor and a critic: no agents (none), each group (groups) or all agents (all)."
-    )
-    skip_idle: bool = setting(True, "Whether steps in which an agent had no turn are excluded from the policy loss.")
+    sharing: Sharing = setting("all", COMMON["sharing"])
+    skip_idle: bool = setting(True, COMMON["skip_idle"])
     alpha: NonNegative = setting(1.0, "Weight of the gap between the groups' rates, in typical rewards per step.")
     smoothing: NonNegative = setting(0.02, "Gap below which the penalty is about quadratic.")
     beta: Positive = setting(20.0, "Sharpness of soft maxima and minima.")
