@@ -15,6 +15,7 @@ if find_spec("stable_baselines3") is None or find_spec("torch") is None:
     )
 
 if TYPE_CHECKING:
+    from fair_envs.baselines.agents import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.callback import FairnessCallback
     from fair_envs.baselines.pcn.coverage import CoverageSet, cover
     from fair_envs.baselines.pcn.pcn import PCN, PCNSettings, farel_settings
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, train_pcn
     from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
     from fair_envs.baselines.ppo.cpo import CPO
-    from fair_envs.baselines.ppo.evaluation import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play
     from fair_envs.baselines.ppo.fair_ppo import FairPPO
     from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
     from fair_envs.baselines.ppo.long_term_methods import train_long_term
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy, SharedTrunkPolicy
     from fair_envs.baselines.ppo.ppo import PPO
     from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
-    from fair_envs.baselines.tasks import STUDIES, Study
     from fair_envs.baselines.team.ddpg import DDPG, FairE, FairER
     from fair_envs.baselines.team.methods import train_team
     from fair_envs.baselines.team.play import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
@@ -49,7 +48,6 @@ __all__ = [
     "FPPO",
     "PCN",
     "PPO",
-    "STUDIES",
     "AgentsPolicy",
     "Counterfactual",
     "CoverageSet",
@@ -77,7 +75,6 @@ __all__ = [
     "SharedTrunkPolicy",
     "ShieldActions",
     "SingleTraining",
-    "Study",
     "TeamPlay",
     "TeamTraining",
     "Training",
@@ -108,7 +105,7 @@ _MODULES = {
     "team.ddpg": ("DDPG", "FairE", "FairER"),
     "ppo.cost_ppo": ("MeasurePPO",),
     "ppo.cpo": ("CPO",),
-    "ppo.evaluation": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
+    "agents": ("AgentsPolicy", "Counterfactual", "EpisodeResults", "counterfactual", "play"),
     "ppo.fair_ppo": ("FairPPO",),
     "ppo.lagrangian": ("PPOLagrangian",),
     "ppo.long_term_training": ("LongTermTraining", "load_long_term", "long_term_settings"),
@@ -124,7 +121,6 @@ _MODULES = {
     "ppo.regularised": ("APPO", "FPPO", "Regularised"),
     "pcn.rollouts": ("collect",),
     "pcn.single": ("SingleTraining", "train_single"),
-    "tasks": ("STUDIES", "Study"),
     "team.play": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
     "team.policy": ("Learned",),
     "team.training": ("TeamTraining", "load_team", "team_settings"),

@@ -13,6 +13,7 @@ from fair_envs.assessment.played import System, id_of
 from fair_envs.baselines.ppo.ppo import lanes_env_of
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import PREFIX, FairSpec, columns
+from fair_envs.metrics.gaps import numbered
 from fair_envs.metrics.intervals import check_choice
 from fair_envs.metrics.measures import Measure, MeasureOf
 from fair_envs.metrics.rates import quotients
@@ -86,7 +87,8 @@ class FairnessCallback(BaseCallback):
         system = self._source.system(self._task)
         lanes, rules = self._source.lanes, system.seen
         made = [_made(one, system.task, rules, lanes) for one in self._given]
-        self.measures = dict(zip(_names(made), made, strict=True))
+        names = numbered([measure.name or type(measure).__name__ for measure in made])
+        self.measures = dict(zip(names, made, strict=True))
         self._rate = system.task.rate_measure(rules, lanes)
         self._hidden, self._stopped = system.hidden, False
         self._clear()
@@ -152,12 +154,6 @@ def _made(given: Any, task: Task, rules: Any, lanes: int) -> Measure:
     if found.lanes != lanes:
         raise ValueError(f"measures must have {lanes} lanes, one for each environment, got {found.lanes}")
     return found
-
-
-def _names(measures: Sequence[Measure]) -> list[str]:
-    """Return different names of measures for the log."""
-    names = [measure.name or type(measure).__name__ for measure in measures]
-    return [name if names.count(name) == 1 else f"{name} {place}" for place, name in enumerate(names, start=1)]
 
 
 # Where the record comes from ------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ Device = Annotated[Literal["cpu"], cpu_only]
 
 COMMON: Mapping[str, str] = {
     "lanes": "Environments that are played in parallel.",
+    "sharing": "Which agents share an actor and a critic: no agents (none), each group (groups) or all agents (all).",
+    "skip_idle": "Whether steps in which an agent had no turn are excluded from the policy loss.",
     "reward_scale": "Factor by which rewards are multiplied in training.",
     "n_steps": "Steps of each lane in a rollout.",
     "batch_size": "Size of a minibatch.",
@@ -240,11 +242,13 @@ def recommended(settings: type[MethodSettings], given: Mapping[str, Any]) -> dic
     }
 
 
-def recommended_preset(settings: type[MethodSettings]) -> Callable[[str, Mapping[str, Any]], dict[str, Any]]:
-    """Return the function ``preset`` of a method whose only preset is `recommended`."""
+def recommended_preset(
+    settings: type[MethodSettings], **own: Any
+) -> Callable[[str, Mapping[str, Any]], dict[str, Any]]:
+    """Return the function ``preset`` of a method whose only preset is `recommended`; own values override it."""
 
     def preset(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         checked("preset", name, Literal["recommended"])
-        return recommended(settings, given)
+        return {**recommended(settings, given), **own}
 
     return preset

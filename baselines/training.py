@@ -55,6 +55,7 @@ from fair_envs.wrappers.objectives import FenReward
 
 Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo", "fen-reward"]
 Sharing = Literal["none", "groups", "all"]
+L = TypeVar("L", bound=BaseAlgorithm)
 
 POLICIES: Mapping[Sharing, tuple[Any, Append]] = {
     "none": (IndividualPolicy, "agent"),
@@ -94,9 +95,7 @@ class Training(PPOSettings):
     # The rollouts
     n_steps: PositiveInt = setting(FOR_AGENTS["n_steps"], COMMON["n_steps"])  # C: whole episodes of 3000
     reward_scale: Positive = setting(FOR_AGENTS["reward_scale"], COMMON["reward_scale"])  # C: 1
-    skip_idle: bool = setting(
-        True, "Whether steps in which an agent had no turn are excluded from the policy loss."
-    )  # C learns from them
+    skip_idle: bool = setting(True, COMMON["skip_idle"])  # C learns from them
     # PPO: gamma, gae_lambda and clip_range are as in C and SB3; C has vf_coef 1 and does not clip gradients
     batch_size: Annotated[int, Range(2)] = setting(FOR_AGENTS["batch_size"], COMMON["batch_size"])  # C: 256
     n_epochs: PositiveInt = setting(FOR_AGENTS["n_epochs"], COMMON["n_epochs"])  # C
@@ -105,9 +104,7 @@ class Training(PPOSettings):
     net_arch: Sequence[PositiveInt] = setting(
         (64, 64), "Sizes of the layers of each group's actor and critic."
     )  # SB3; C: 256, 128, 64
-    sharing: Sharing = setting(
-        "groups", "Which agents share an actor and a critic: no agents (none), each group (groups) or all agents (all)."
-    )
+    sharing: Sharing = setting("groups", COMMON["sharing"])
     shared: bool = setting(False, "Whether all agents share one actor and critic, the same as --sharing all.")
     equivariance: NonNegative = setting(
         0.0, "Weight of Fair-ER's penalty, which pulls the policies of agents or groups towards each other."
@@ -219,13 +216,10 @@ def make_env(config: Training) -> VecEnv:
     Raises:
         ValueError: A decision-maker would have several networks, or see `training_env`.
     """
-    if config.shared_by != "all" and not rules_for(config.env_id, **config.parameters).multi_agent:
-        raise ValueError(
-            f"sharing must be 'all' on {config.env_id}, which has one decision-maker, got {config.shared_by!r}"
-        )
+    check_sharing(config.shared_by, config)
     env = training_env(
         config,
-        seed=TRAINING_SEEDS + LANES_EACH * config.seed,
+        seed=first_seed(config),
         append=POLICIES[config.shared_by][1],
         worlds=config.worlds if config.paired else None,
     )
@@ -234,6 +228,12 @@ def make_env(config: Training) -> VecEnv:
     least, largest = config.bounds or bounds_of(make_rules(config.env_id, **config.parameters))
     fair: VecEnv = FenReward(env, least=least, largest=largest, epsilon=config.epsilon)
     return fair
+
+
+def check_sharing(sharing: Sharing, config: OnPolicySettings) -> None:
+    """Raise ValueError if a decision-maker would have several networks."""
+    if sharing != "all" and not rules_for(config.env_id, **config.parameters).multi_agent:
+        raise ValueError(f"sharing must be 'all' on {config.env_id}, which has one decision-maker, got {sharing!r}")
 
 
 def bounds_of(rules: Rules) -> tuple[float, float]:
@@ -255,12 +255,31 @@ def make_model(config: Training) -> BaseAlgorithm:
         TypeError: A parameter of the environment is unknown.
     """
     env = make_env(config)
-    settings = {**config.of_learner(), "policy_kwargs": {"net_arch": list(config.net_arch)}}
     kind, own = learner_of(config)
-    policy, _ = POLICIES[config.shared_by]
-    with ignoring_smaller_batches():
-        model = kind(policy, env, **own, **settings)
-    env.seed(TRAINING_SEEDS + LANES_EACH * config.seed)  # replaces the seed set by the model
+    settings = {**own, "policy_kwargs": {"net_arch": list(config.net_arch)}}
+    return new_model(kind, config, POLICIES[config.shared_by][0], env, first=first_seed(config), **settings)
+
+
+def first_seed(config: OnPolicySettings) -> int:
+    """Return the seed of the first lane of a training; no other training with another seed uses the lanes' seeds."""
+    return TRAINING_SEEDS + LANES_EACH * config.seed
+
+
+def new_model(kind: type[L], config: OnPolicySettings, policy: Any, env: VecEnv, *, first: int, **own: Any) -> L:
+    """Return an untrained model.
+
+    Args:
+        kind: Class of the learner.
+        config: Settings of the training.
+        policy: The policy, or its name.
+        env: The environment.
+        first: Seed of the first lane, which replaces the one that the model sets.
+        own: Arguments of this kind of learner.
+    """
+    with warnings.catch_warnings():  # that the last minibatch is smaller, which is harmless
+        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
+        model = kind(policy, env, **own, **config.of_learner())
+    env.seed(first)
     return model
 
 
@@ -300,14 +319,6 @@ def compares_returns(rules: AnyRules) -> bool:
 def measure_of(config: OnPolicySettings, name: str, rules: AnyRules) -> MeasureFor:
     """Return the factory of a measure of the environment's task, see `fair_envs.tasks.Task.factory`."""
     return task_of(config.env_id).factory(name, rules)
-
-
-@contextmanager
-def ignoring_smaller_batches() -> Iterator[None]:
-    """Ignore Stable-Baselines3's warning that the last minibatch is smaller, which is harmless."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
-        yield
 
 
 def train(
@@ -368,10 +379,10 @@ def train_as(
     config: S,
     make: Callable[[S], BaseAlgorithm],
     *,
-    out: str | Path | None,
-    resume: bool,
-    progress: bool,
-    callback: MaybeCallback,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = False,
+    callback: MaybeCallback = None,
     log_interval: int | None = 1,
     keeper: "Callable[[Run], Keeper] | None" = None,
 ) -> BaseAlgorithm:

@@ -49,6 +49,9 @@ AnyRules = Rules | OwnRules
 MeasureMaker = Callable[[Any, int], Measure]
 """Creates a measure from the rules and the number of lanes."""
 
+MassagerMaker = Callable[[Any], Any]
+"""Creates a `fair_envs.baselines.ppo.massaging.Massager` from the environment that it alters decisions in."""
+
 Performance = Literal["reward", "success"]
 """What counts as performance: the mean reward per step (of agents: their mean), or the share of successful episodes."""
 
@@ -72,6 +75,8 @@ class Task:
         groups: The compared groups, see `fair_envs.metrics.group.group_members`; None: those of ``fair_group``.
         scripted: Names of scripted policies for comparison, see `fair_envs.core.Rules.policies`.
         steps: Training budget in steps of the learner's rows.
+        massager: Creates what alters uncertain decisions in F-PPO, a function or its import path ``"module:function"``;
+            None: the general `fair_envs.baselines.ppo.massaging.RateMassager` where it works.
     """
 
     env_id: str
@@ -84,6 +89,7 @@ class Task:
     groups: Groups = None
     scripted: Sequence[str] = ()
     steps: int = 200_000
+    massager: str | MassagerMaker | None = None
 
     def __post_init__(self) -> None:
         """Check the fields that do not depend on the environment."""
@@ -495,6 +501,7 @@ for _task in (
         long=incidents_in_window,
         rate=NEED_MET,
         scripted=("proportional", "round-robin"),
+        massager="fair_envs.baselines.tasks.attention:attention_massager",
     ),
     Task(
         env_id="FairEpidemic-v0",
@@ -503,6 +510,7 @@ for _task in (
         long=health,
         rate=HEALTHY,
         scripted=("most-neighbours", "random-susceptible", "nobody"),
+        massager="fair_envs.baselines.tasks.epidemic:EpidemicMassager",
     ),
     Task(
         env_id="FairCollege-v0",

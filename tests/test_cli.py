@@ -517,13 +517,13 @@ def test_evaluations_are_numbered_and_none_is_overwritten(run_folder: Path, empt
 def test_an_assessment_does_not_depend_on_how_many_episodes_are_played_at_once(
     run_folder: Path, learning: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fair_envs.baselines import assessment
+    from fair_envs.baselines import agents
 
     model, _ = learning.load(run_folder)
     rules, found = make_rules(ENV_ID, **LITTLE), []
     for batch in (2, 16):
-        monkeypatch.setattr(assessment, "BATCH", batch)
-        found.append(assessment.assess(model, rules, episodes=5, seed=7))
+        monkeypatch.setattr(agents, "BATCH", batch)
+        found.append(agents.assess(model, rules, episodes=5, seed=7))
     assert found[0].estimates.keys() == found[1].estimates.keys()
     assert all(found[0].estimates[name,].value == found[1].estimates[name,].value for name in ("gini", "maximin"))
     assert found[0].details == found[1].details
@@ -531,12 +531,11 @@ def test_an_assessment_does_not_depend_on_how_many_episodes_are_played_at_once(
 
 
 def test_the_counterfactual_notion_compares_the_worlds_it_names(run_folder: Path, learning: Any) -> None:
-    from fair_envs.baselines import assessment
-    from fair_envs.baselines.ppo.evaluation import counterfactual
+    from fair_envs.baselines.agents import assess, counterfactual
 
     model, _ = learning.load(run_folder)
     rules = make_rules(ENV_ID, **LITTLE)
-    found = assessment.assess(model, rules, episodes=4, seed=7).estimates
+    found = assess(model, rules, episodes=4, seed=7).estimates
     worlds = counterfactual(model, rules, episodes=4, seed=7)
     games = worlds.none.values.mean() - worlds.everybody.values.mean()
     assert found["counterfactual_fairness_difference[games]",].value == pytest.approx(games)

@@ -31,7 +31,7 @@ from fair_envs.wrappers.scalarise import Scalarisation, Scalarise
 from fair_envs.wrappers.sensitive import HiddenAttribute, HideSensitive, SwappedAttribute, SwapSensitive
 from fair_envs.wrappers.sources import after, before
 from fair_envs.wrappers.transform import Batch, Setting, Transform
-from fair_envs.wrappers.twin import TwinEpisodes, Twins, counterfactual, from_probabilities, from_sb3, sb3_probabilities
+from fair_envs.wrappers.twin import TwinEpisodes, Twins, counterfactual, from_probabilities
 from fair_envs.wrappers.wrapper import Wrapper
 
 __all__ = [
@@ -76,7 +76,5 @@ __all__ = [
     "counterfactual_observation",
     "decision_gap",
     "from_probabilities",
-    "from_sb3",
-    "sb3_probabilities",
     "twin_decisions",
 ]

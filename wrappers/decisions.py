@@ -430,7 +430,7 @@ def twin_decisions(
 
     Args:
         env: The environment's rules, or an environment with any interface; only its rules are used.
-        policy: Plays both worlds, see `Twins` (`from_probabilities`, `from_sb3`).
+        policy: Plays both worlds, see `Twins` (`from_probabilities`, `fair_envs.evaluation.policy_of_model`).
         attribute: One of ``fair_spec.sensitive``. By default, the attribute that the rules flip, or the first one.
         value: The value of all people in the counterfactual world, by name or code. By default, the other of two.
         episodes: The number of pairs.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.metrics.disparity import DisparityTracker
+from fair_envs.metrics.disparity import DisparityTracker, strata_of
 from fair_envs.metrics.gaps import Notions
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import Memory
@@ -15,7 +15,7 @@ from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import NonNegative, checked
 from fair_envs.wrappers.following import Measured
 from fair_envs.wrappers.gaps import Charge, GapPenalty, Undefined
-from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
+from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
 from fair_envs.wrappers.wrapper import Wrapper
 
 
@@ -61,7 +61,7 @@ class Penalty(Transform):
     def __call__(self, batch: Batch) -> Batch:
         """Subtract the step's cost from the rewards."""
         group = batch.facts["group"]
-        stratum = strata(self._spec, batch.facts)[0] if self.conditional else None
+        stratum = strata_of(self._spec, batch.facts["legitimate"])[0] if self.conditional else None
         costs = self._tracker.update(batch.reward, group, stratum=stratum, first=batch.first, decided=batch.decided)
         cost = costs.sum(axis=1)
         taken = self.alpha * cost[:, np.newaxis]

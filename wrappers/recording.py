@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.metrics.disparity import strata_of
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import History
 from fair_envs.metrics.returns import Form, Group, Returns, conditional_parity, demographic_parity
 from fair_envs.support.aliases import Columns, Flags, Floats
 from fair_envs.wrappers.following import Followed, Measured
-from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents, strata
+from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
 from fair_envs.wrappers.wrapper import Wrapper
 
 FORMS: tuple[Form, ...] = ("difference", "ratio")
@@ -139,7 +140,7 @@ class Recorder(Transform):
         }
         if not self._of_agents:
             return reported
-        stratum, count = strata(self._spec, batch.facts)
+        stratum, count = strata_of(self._spec, batch.facts["legitimate"])
         codes = batch.facts["sensitive"][done]
         attributes = {name: codes[..., i] for i, name in enumerate(self._spec.sensitive)}
         returns = Returns(self._return[done], attributes={**attributes, "stratum": stratum[done]})

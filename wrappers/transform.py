@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Worlds
 from fair_envs.core.interactions import FairSpec
-from fair_envs.metrics.disparity import strata_of
 from fair_envs.metrics.history import History
-from fair_envs.support.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Records
+from fair_envs.support.aliases import Columns, Flags, Floats, Floats32, Records
 
 
 class Batch(NamedTuple):
@@ -156,8 +155,3 @@ def agent_indices(agents: Sequence[int | str], count: int) -> tuple[int, ...]:
             raise ValueError(f"agents must be among 0 to {count - 1} or agent_0 to agent_{count - 1}, got {agent!r}")
         listed.append(int(index))
     return tuple(listed)
-
-
-def strata(spec: FairSpec, facts: Facts) -> tuple[Ints, int]:
-    """Return the stratum of each individual, shape (B, M), and the number of strata, see `strata_of`."""
-    return strata_of(spec, facts["legitimate"])

@@ -6,23 +6,20 @@ time and the place of use. Therefore both lanes get the same random numbers, eve
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Step, check_count, check_seeds, fresh_seeds
 from fair_envs.evaluation import (
     FromProbabilities,
-    FromSB3,
     LanesWorld,
     Policy,
-    Stochastic,
     begun,
     lanes_of,
-    policy_of_model,
     rollout,
     rules_of,
 )
@@ -38,31 +35,8 @@ Flipped = Literal["each", "all", "protected", "all_none"]
 # Policies -------------------------------------------------------------------------------------------------------------
 
 
-def from_probabilities(function: Callable[[NDArray[Any]], ArrayLike]) -> Stochastic:
-    """Return the policy that samples actions from probabilities.
-
-    Args:
-        function: Returns probabilities (B, agents, A) for observations (B, agents, ...).
-    """
-    return FromProbabilities(function)
-
-
-def from_sb3(model: Any, *, deterministic: bool = False) -> Policy:
-    """Return the policy of a Stable-Baselines3 model, trained on rows of agents or of lanes, see `policy_of_model`.
-
-    Args:
-        model: The model, for example a PPO. If it was trained with ``append_group=True``, pass that to `Twins` too.
-        deterministic: Whether the most likely action is taken instead of a sampled one.
-
-    Raises:
-        ValueError: When the policy is used, if the model expects other observations.
-    """
-    return policy_of_model(model, deterministic=deterministic)
-
-
-def sb3_probabilities(model: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """Return the function from observations to a Stable-Baselines3 model's action probabilities, see `from_sb3`."""
-    return FromSB3(model).probabilities
+from_probabilities = FromProbabilities
+"""Creates a policy that samples actions from probabilities (B, agents, A) for observations (B, agents, ...)."""
 
 
 # Twins ----------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class PCNTraining(PCNSettings, MethodSettings):
         "point in coverage.csv.",
     )
     # The machine
-    lanes: PositiveInt = setting(10, "Environments that are played in parallel.")  # F: 1
+    lanes: PositiveInt = setting(10, COMMON["lanes"])  # F: 1
     seed: Seed = setting(0, COMMON["seed"])
     threads: PositiveInt = setting(1, COMMON["threads"])
     device: Device = setting("cpu", COMMON["device"])

@@ -1,20 +1,18 @@
 """The method CPO: its settings and its training."""
 
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal
 
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.cpo import CPO
 from fair_envs.baselines.ppo.methods import evaluate, policy, without_measure
 from fair_envs.baselines.settings import RECOMMENDED, PPOSettings, recommended_preset
-from fair_envs.baselines.training import ignoring_smaller_batches, load_as, measure_of, train_as, training_env
+from fair_envs.baselines.training import first_seed, load_as, measure_of, new_model, train_as, training_env
 from fair_envs.support.parameters import NonNegative, Positive, setting
-from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.tasks import rules_for
 
 
@@ -39,45 +37,22 @@ def make_cpo(config: CPOTraining) -> BaseAlgorithm:
         ValueError: A parameter is outside its range, or the environment does not report what the measure needs.
         TypeError: A parameter of the environment is unknown.
     """
-    first = TRAINING_SEEDS + LANES_EACH * config.seed
+    first = first_seed(config)
     short = measure_of(config, config.measure, rules_for(config.env_id, **config.parameters))
     env = training_env(config, seed=first)
     own: dict[str, Any] = {"short": short, "limit": config.limit, "max_kl": config.max_kl}
-    with ignoring_smaller_batches():
-        model = CPO("MlpPolicy", env, policy_kwargs={"net_arch": list(config.net_arch)}, **own, **config.of_learner())
-    env.seed(first)  # replaces the seed set by the model
-    return model
+    return new_model(
+        CPO, config, "MlpPolicy", env, first=first, policy_kwargs={"net_arch": list(config.net_arch)}, **own
+    )
 
 
-def train_only(
-    config: CPOTraining,
-    *,
-    out: str | Path | None = None,
-    resume: bool = False,
-    progress: bool = False,
-    callback: MaybeCallback = None,
-) -> BaseAlgorithm:
-    """Train and return the model; arguments, files and errors are the same as in `fair_envs.baselines.train`."""
-    return train_as(config, make_cpo, out=out, resume=resume, progress=progress, callback=callback)
-
-
-def load_cpo(run: str | Path) -> tuple[BaseAlgorithm, CPOTraining]:
-    """Return the model of a run's last checkpoint, for evaluation, and its settings.
-
-    Raises:
-        FileNotFoundError: The folder contains no run.
-    """
-    return load_as(run, CPOTraining, make_cpo)
-
-
-train_cpo = evaluating(train_only, policy)
 METHODS = (
     Method(
         name="cpo",
         summary="Constrained policy optimisation: trust-region steps that keep the mean of a measure below a limit.",
         settings=CPOTraining,
-        train=train_cpo,
-        load=load_cpo,
+        train=with_evaluations(partial(train_as, make=make_cpo), policy),
+        load=partial(load_as, kind=CPOTraining, make=make_cpo),
         evaluated=evaluate,
         policy=policy,
         unsupported=without_measure,

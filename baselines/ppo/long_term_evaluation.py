@@ -10,18 +10,16 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo.long_term_training import LongTermTraining
-from fair_envs.baselines.ppo.massaging import (
-    Massager,
-    ShieldActions,
-)
+from fair_envs.baselines.ppo.massaging import Massager, ShieldActions, massager_maker
 from fair_envs.baselines.ppo.regularised import Regularised
 from fair_envs.baselines.ppo.tracking import TrackMeasures
-from fair_envs.baselines.tasks import study_of
+from fair_envs.baselines.tasks import task_for
 from fair_envs.baselines.training import isolated_random_state
 from fair_envs.evaluation import Policy, Transition, World, rollout
 from fair_envs.metrics.intervals import Estimate, mean_interval
 from fair_envs.registration import make_sb3
 from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.tasks import rules_for
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,7 +183,7 @@ def evaluate_long_term(
         parameters: Parameters of the environment; None: those of the training.
     """
     given = config.parameters if parameters is None else parameters
-    make, found = study_of(config.env_id).of(config.signals).massager, {}
+    make, found = massager_maker(task_for(config.env_id, config.signals), rules_for(config.env_id, **given)), {}
     for name in ("unshielded", "shielded")[: 1 if model.massager is None else 2]:
         env: Any = make_sb3(config.env_id, n_envs=episodes, rows="lanes", seed=seed, threads=config.threads, **given)
         own = None if make is None else make(env)  # a massager may read its environment

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.ppo.long_term_evaluation import evaluate_long_term
 from fair_envs.baselines.ppo.long_term_training import (
@@ -14,10 +14,11 @@ from fair_envs.baselines.ppo.long_term_training import (
 from fair_envs.baselines.ppo.long_term_training import (
     train_long_term as train_only,
 )
+from fair_envs.baselines.ppo.massaging import massager_maker
 from fair_envs.baselines.ppo.methods import evaluate as evaluate_learner
-from fair_envs.baselines.ppo.methods import policy, without_measure
+from fair_envs.baselines.ppo.methods import missing_measure, policy
 from fair_envs.baselines.settings import RECOMMENDED
-from fair_envs.baselines.tasks import STUDIES, study_of
+from fair_envs.baselines.tasks import task_for
 from fair_envs.core import Rules
 from fair_envs.evaluation.reports import Report
 from fair_envs.tasks import rules_for
@@ -39,14 +40,12 @@ SETTINGS_BY_METHOD: Mapping[str, tuple[frozenset[str], str]] = {
     "f-ppo-l": (REGULARISATION_SETTINGS | F_PPO_SETTINGS, "F-PPO without massaging: only the regularisation."),
     "f-ppo-s": (REGULARISATION_SETTINGS | MASSAGING_SETTINGS, "F-PPO without regularisation: only massaging."),
 }
-"""The specific settings of each method, and its summary; PPO and PPO-Lagrangian with these settings are for studies."""
+"""The specific settings of each method, and its summary; PPO and PPO-Lagrangian are in the reproduction."""
 
 
 def unsupported(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""."""
-    if env_id in STUDIES:
-        return ""
-    return without_measure(env_id, rules, {"measure": "short"}) or without_measure(env_id, rules, {"measure": "long"})
+    return missing_measure(task_for(env_id), ("short", "long"), rules)
 
 
 NEEDS_MASSAGER = "needs a massager, such as the one for two decisions about one person whose groups are observed"
@@ -56,7 +55,7 @@ def without_own_massager(env_id: str, rules: Any, given: Mapping[str, Any]) -> s
     """Return why an environment is not supported by a method that needs a massager, or ""."""
     if why := unsupported(env_id, rules, given):
         return why
-    return "" if study_of(env_id).massager is not None else NEEDS_MASSAGER
+    return NEEDS_MASSAGER if massager_maker(task_for(env_id), rules) is None else ""
 
 
 PLAYED = {"unshielded": "without massaging", "shielded": "with massaging"}
@@ -81,7 +80,7 @@ def evaluate(model: Any, settings: LongTermTraining, test: Test) -> Report | Non
     )
 
 
-train_long_term = evaluating(train_only, policy)
+train_long_term = with_evaluations(train_only, policy)
 METHODS = tuple(
     Method(
         name=name,
@@ -96,7 +95,6 @@ METHODS = tuple(
         unused=LAGRANGIAN_SETTINGS.union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,
         presets={
             **RECOMMENDED,
-            "study": "this package's settings for the study of F-PPO",
             "published": "the settings of the code published with F-PPO",
         },
         preset=long_term_preset,

@@ -1,9 +1,9 @@
 """Trains for long-term fairness: PPO, A-PPO, F-PPO and its ablations, and PPO-Lagrangian, with one settings class.
 
-A `fair_envs.baselines.tasks.Study` lists the measures and mitigations for an environment's long-term fairness.
+The measures and the massager are those of an environment's `fair_envs.tasks.Task`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,13 +15,12 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from torch import nn
 
 from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
-from fair_envs.baselines.ppo.massaging import Massaging, Schedule
+from fair_envs.baselines.ppo.massaging import DecisionMassager, Massaging, MassagingSchedule, Schedule, massager_maker
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
 from fair_envs.baselines.settings import OnPolicySettings, recommended
-from fair_envs.baselines.tasks import STUDIES, Signals, study_of
-from fair_envs.baselines.training import ignoring_smaller_batches, load_as, train_as, training_env
-from fair_envs.metrics.measures import Measure
+from fair_envs.baselines.tasks import PUBLISHED, RECOMMENDED, Signals, task_for
+from fair_envs.baselines.training import load_as, new_model, train_as, training_env
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import (
     NonNegative,
@@ -31,7 +30,7 @@ from fair_envs.support.parameters import (
     setting,
 )
 from fair_envs.support.seeds import LANES_EACH, LONG_TERM_SEEDS
-from fair_envs.tasks import AnyRules, rules_for
+from fair_envs.tasks import environment_id, rules_for
 
 LongTermAlgorithm = Literal["ppo", "a-ppo", "f-ppo", "f-ppo-l", "f-ppo-s", "ppo-lagrangian"]
 
@@ -43,7 +42,7 @@ class LongTermTraining(OnPolicySettings):
     P in the comments marks values of the published code of F-PPO, see the preset ``published``.
 
     Raises:
-        ValueError: A value is outside its range, or the environment has no study.
+        ValueError: A value is outside its range, or the environment lacks a measure or a massager that it needs.
     """
 
     algorithm: LongTermAlgorithm = "f-ppo"  # "f-ppo-l": without massaging; "f-ppo-s": only massaging
@@ -78,20 +77,18 @@ class LongTermTraining(OnPolicySettings):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        study = study_of(self.env_id).of(self.signals)
-        if missing := study.without(self.parameters):
-            raise ValueError(
-                f"parameters must have {missing} for signals {self.signals!r}, got {dict(self.parameters)!r}"
-            )
-        if self.algorithm == "f-ppo-s" and study.massager is None:
+        task, rules = task_for(self.env_id, self.signals), rules_for(self.env_id, **self.parameters)
+        for name in ("short", "long"):
+            task.measure(name, rules, 1)
+        if self.algorithm == "f-ppo-s" and massager_maker(task, rules) is None:
             raise ValueError(f"algorithm must not be 'f-ppo-s' on {self.env_id}, which has no massager")
 
 
 BACKBONE: Mapping[str, Any] = {"lanes": 1, "n_steps": 2048, "batch_size": 64, "learning_rate": 1e-5}
-"""PPO's settings in the published code, for environments whose study does not override them."""
+"""PPO's settings in the published code, unless they are in `PUBLISHED`."""
 
-Preset = Literal["recommended", "study", "published"]
-"""Sources of the default settings: the task, the study of this package, or the published code."""
+Preset = Literal["recommended", "published"]
+"""Sources of the default settings: the task, or the published code."""
 
 
 def long_term_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,23 +98,20 @@ def long_term_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: The preset is unknown, or the published study has no settings for the environment.
     """
     checked("preset", preset, Preset)
-    study = study_of(given["env_id"])
-    values, base = dict(study.settings), {}
+    env_id = environment_id(given["env_id"])
     if preset == "recommended":
-        base = recommended(LongTermTraining, given)
-    elif preset == "published":
-        if not study.published:
-            known = ", ".join(sorted(STUDIES))
-            raise ValueError(f"preset must not be 'published' on {given['env_id']}; that study is of {known}")
-        own = {**study.published.get("all", {}), **study.published.get(given.get("algorithm", ""), {})}
-        values = {**BACKBONE, "scaling": "as_coded", **own}
+        return {**recommended(LongTermTraining, given), **RECOMMENDED.get(env_id, {})}
+    if env_id not in PUBLISHED:
+        raise ValueError(f"preset must not be 'published' on {env_id}; that study is of {', '.join(sorted(PUBLISHED))}")
+    values: dict[str, Any] = {**BACKBONE, "scaling": "as_coded"}
+    for algorithm in ("", given.get("algorithm", "")):
+        values |= PUBLISHED[env_id].get(algorithm, {})
     # a given parameter does not discard the preset's others
-    parameters = [one.get("parameters", {}) for one in (base, values, given)]
-    return {**base, **values, "parameters": {name: value for one in parameters for name, value in one.items()}}
+    return {**values, "parameters": {**values.get("parameters", {}), **given.get("parameters", {})}}
 
 
 def long_term_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> LongTermTraining:
-    """Return the settings of a training on an environment, with defaults from its task or its study."""
+    """Return the settings of a training on an environment, with defaults from its task or the published code."""
     given = {"env_id": env_id, "algorithm": "f-ppo", **given}
     values = long_term_preset(preset, given)
     return LongTermTraining(**{**values, **given, "parameters": values["parameters"]})
@@ -138,18 +132,6 @@ class Paced:
         return self.schedule(rollout * self.pace)  # type: ignore[arg-type]  # may be fractional
 
 
-@dataclass(frozen=True)
-class Made:
-    """Factory for a study's measure."""
-
-    of: Callable[[Any, int], Measure]
-    rules: AnyRules
-
-    def __call__(self, lanes: int) -> Measure:
-        """Return the measure for a number of lanes."""
-        return self.of(self.rules, lanes)
-
-
 def make_long_term(config: LongTermTraining) -> Regularised:
     """Return the untrained model, with one row for each lane of a decision-maker, or for each agent.
 
@@ -160,18 +142,15 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     first = LONG_TERM_SEEDS + LANES_EACH * config.seed
     env = training_env(config, seed=first)
     sizes = {"shared": list(config.trunk), "pi": list(config.pi), "vf": list(config.vf)}
-    settings = {**config.of_learner(), "policy_kwargs": {"net_arch": sizes, "activation_fn": nn.ReLU}}
+    networks = {"net_arch": sizes, "activation_fn": nn.ReLU}
     kind, own = learner_of(config, env)
-    with ignoring_smaller_batches():
-        model = kind(SharedTrunkPolicy, env, **settings, **own)
-    env.seed(first)  # replaces the seed set by the model
-    return model
+    return new_model(kind, config, SharedTrunkPolicy, env, first=first, policy_kwargs=networks, **own)
 
 
 def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], dict[str, Any]]:
     """Return the learner class of an algorithm and its specific settings."""
-    study, rules = study_of(config.env_id).of(config.signals), rules_for(config.env_id, **config.parameters)
-    shared: dict[str, Any] = {"short": Made(study.short, rules), "long": Made(study.long, rules)}
+    task, rules = task_for(config.env_id, config.signals), rules_for(config.env_id, **config.parameters)
+    shared: dict[str, Any] = {name: task.factory(name, rules) for name in ("short", "long")}
     if config.algorithm == "ppo":
         return Regularised, shared
     if config.algorithm == "ppo-lagrangian":
@@ -179,20 +158,27 @@ def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], d
     shared |= {"delta": config.delta, "scaling": config.scaling}
     if config.algorithm == "a-ppo":
         return APPO, {**shared, "value_weight": config.value_weight, "decrease_weight": config.decrease_weight}
-    if config.algorithm != "f-ppo-l" and study.massager is not None and study.thresholds is not None:
-        schedule = Paced(study.thresholds, pace_of(config))
-        shared |= {"massager": study.massager(env), "massaging_schedule": schedule, "massaging": config.massaging}
+    if config.algorithm != "f-ppo-l" and (make := massager_maker(task, rules)) is not None:
+        massager = make(env)
+        thresholds: MassagingSchedule = getattr(massager, "schedule", DecisionMassager.schedule)
+        schedule = Paced(thresholds, pace_of(config, thresholds.rollouts))
+        shared |= {"massager": massager, "massaging_schedule": schedule, "massaging": config.massaging}
     regularised = config.algorithm != "f-ppo-s"
     weights = {"weight": config.weight * regularised, "bonus_weight": config.bonus_weight * regularised}
     return FPPO, {**shared, **weights, "gated": config.gated}
 
 
-def pace_of(config: LongTermTraining) -> float:
-    """Return the number of rollouts of the published schedule per rollout of a training."""
+def pace_of(config: LongTermTraining, published: int) -> float:
+    """Return the number of rollouts of the published schedule per rollout of a training.
+
+    Args:
+        config: The settings.
+        published: Number of rollouts of the published training.
+    """
     if config.massaging_pace > 0:
         return config.massaging_pace
     rollouts = -(-config.steps // (config.lanes * config.n_steps))
-    return study_of(config.env_id).rollouts / rollouts
+    return published / rollouts
 
 
 def train_long_term(

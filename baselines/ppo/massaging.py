@@ -26,8 +26,11 @@ from fair_envs.core import Rules
 from fair_envs.evaluation import choose
 from fair_envs.faces.sb3 import AgentsVecEnv, VecEnvStepReturn
 from fair_envs.metrics.measures import Measure, MeasureOf
+from fair_envs.metrics.rates import RateMeasure
 from fair_envs.support.aliases import Flags, Floats, Ints
-from fair_envs.support.parameters import NonNegative, Positive, checked
+from fair_envs.support.imports import imported
+from fair_envs.support.parameters import NonNegative, Positive, PositiveInt, checked
+from fair_envs.tasks import MassagerMaker, Task
 
 DIGITS = 12  # decimal digits to which short-term measures are compared
 ROUNDING = 10.0**-DIGITS  # smaller differences are ignored
@@ -81,6 +84,7 @@ class MassagingSchedule:
         factor: Factor from one rollout to the next.
         start_after: Massaging starts in rollout ``start_after + 1``, counted from 0; -1: from the start.
         highest: Upper bound of the threshold.
+        rollouts: Number of rollouts of the published training; a training with fewer passes through it faster.
 
     Example:
         >>> thresholds = MassagingSchedule(initial=0.5, factor=0.985, start_after=17)
@@ -92,11 +96,13 @@ class MassagingSchedule:
     factor: float = 1.0
     start_after: int = -1
     highest: float = float("inf")
+    rollouts: int = 1
 
     def __post_init__(self) -> None:
         """Check the settings."""
         checked("initial", self.initial, NonNegative)
         checked("factor", self.factor, Positive)
+        checked("rollouts", self.rollouts, PositiveInt)
         if not self.highest >= 0:
             raise ValueError(f"highest must be at least 0, got {self.highest!r}")
 
@@ -123,6 +129,10 @@ class DecisionMassager:
 
     ties: bool = False
     """Whether an uncertain decision is also reversed if both decisions give the same value."""
+
+    # the only published thresholds for such decisions, those for loans in the code of Hu, Lear and Zhang (2024)
+    schedule = MassagingSchedule(initial=0.5, factor=0.985, start_after=17, rollouts=350)
+    """Thresholds by rollout of the published training."""
 
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Any, *, threshold: float
@@ -191,6 +201,19 @@ def without_groups(rules: Any) -> str:
     names = rules.observed_features(rules.params) if isinstance(rules, Rules) else ()
     hidden = [name for name in rules.spec.sensitive if name not in names]
     return f"does not show {', '.join(hidden)} in its observations" if hidden else ""
+
+
+def massager_maker(task: Task, rules: Any) -> MassagerMaker | None:
+    """Return the function that creates a task's massager from an environment; None: there is none.
+
+    The general one, `RateMassager`, also needs a short-term measure whose next value can be predicted.
+    """
+    if task.massager is not None:
+        return imported(task.massager) if isinstance(task.massager, str) else task.massager
+    if without_groups(rules):
+        return None
+    measure = task.measure("short", rules, 1)
+    return RateMassager if isinstance(measure, RateMeasure) and measure.predictable else None
 
 
 # ---------------------------------------------------------------------------------------- policy outputs

@@ -1,11 +1,11 @@
 """Methods that train agents or a decision-maker: PPO, fair-PPO, Stable-Baselines3's PPO."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.agents import AgentsPolicy
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.ppo.evaluation import AgentsPolicy
 from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
@@ -14,7 +14,7 @@ from fair_envs.baselines.training import train as train_only
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, policy_of_model
 from fair_envs.evaluation.reports import Report
-from fair_envs.tasks import rules_for, task_of
+from fair_envs.tasks import Task, rules_for, task_of
 
 FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance", "measure"})
 
@@ -27,13 +27,19 @@ def only_returns(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     return "" if rules.multi_agent else "compares the returns of agents; a decision-maker has no others to compare with"
 
 
-def without_measure(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
-    """Return why an environment is not supported by a method that needs a measure, or ""."""
+def missing_measure(task: Task, names: Iterable[str], rules: Any) -> str:
+    """Return why one of a task's measures cannot be computed from an environment's record, or ""."""
     try:
-        task_of(env_id).measure(given.get("measure") or "short", rules, 1)
+        for name in names:
+            task.measure(name, rules, 1)
     except ValueError as error:
         return f"needs a measure: {error}"
     return ""
+
+
+def without_measure(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+    """Return why an environment is not supported by a method that needs a measure, or ""."""
+    return missing_measure(task_of(env_id), [given.get("measure") or "short"], rules)
 
 
 def without_penalty(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
@@ -58,7 +64,7 @@ def policy(model: Any, settings: Any, rules: Any) -> Policy:
     return Learned(model) if is_team(rules) else AgentsPolicy(model, rules)
 
 
-train = evaluating(train_only, policy)
+train = with_evaluations(train_only, policy)
 SHARED: dict[str, Any] = {
     "settings": Training,
     "train": train,

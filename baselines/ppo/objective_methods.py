@@ -1,15 +1,14 @@
 """Methods for functions of expected returns: parity, ELBERT, a PID-Lagrangian, and welfare functions."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
-from fair_envs.baselines.ppo.functions import OBJECTIVES, Name
-from fair_envs.baselines.ppo.methods import evaluate, policy
+from fair_envs.baselines.ppo.functions import OBJECTIVES
+from fair_envs.baselines.ppo.methods import evaluate, missing_measure, policy
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
-from fair_envs.baselines.settings import RECOMMENDED, recommended
-from fair_envs.support.parameters import checked
+from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
 from fair_envs.tasks import task_of
 
 OWN: Mapping[str, tuple[frozenset[str], str]] = {
@@ -38,25 +37,7 @@ STRENGTHS: Mapping[str, Mapping[str, Any]] = {
 
 def without_rate(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     """Return why an environment is not supported, or ""."""
-    task = task_of(env_id)
-    try:
-        rules = task.rules(**given.get("parameters", {}))
-        task.rate_measure(rules, 1)
-        if given.get("measure", "rate") != "rate":
-            task.measure(given["measure"], rules, 1)
-    except ValueError as error:
-        return f"needs benefits and demands of groups: {error}"
-    return ""
-
-
-def preset_of(method: Name) -> Any:
-    """Return the function ``preset`` of a method."""
-
-    def preset(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        checked("preset", name, Literal["recommended"])
-        return {**recommended(ObjectiveTraining, given), **STRENGTHS.get(method, {})}
-
-    return preset
+    return missing_measure(task_of(env_id), ("rate", given.get("measure") or "rate"), rules)
 
 
 SPECIFIC = frozenset().union(*(own for own, _ in OWN.values()))
@@ -66,7 +47,7 @@ METHODS = tuple(
         name=name,
         summary=OWN[name][1],
         settings=ObjectiveTraining,
-        train=evaluating(train_objective, policy),
+        train=with_evaluations(train_objective, policy),
         load=load_objective,
         evaluated=evaluate,
         policy=policy,
@@ -74,7 +55,7 @@ METHODS = tuple(
         unused=SPECIFIC - OWN[name][0],
         own=True,
         presets=RECOMMENDED,
-        preset=preset_of(name),  # type: ignore[arg-type]
+        preset=recommended_preset(ObjectiveTraining, **STRENGTHS.get(name, {})),
     )
     for name in OBJECTIVES
 )

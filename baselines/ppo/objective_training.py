@@ -2,25 +2,23 @@
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
-
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.type_aliases import MaybeCallback
+from functools import partial
 
 from fair_envs.baselines.ppo.functions import OBJECTIVES, Controller, Lagrangian, Name, Objective
 from fair_envs.baselines.ppo.objectives import ObjectivePPO, Profile
-from fair_envs.baselines.settings import PPOSettings
+from fair_envs.baselines.settings import COMMON, PPOSettings
 from fair_envs.baselines.training import (
     POLICIES,
     Sharing,
-    ignoring_smaller_batches,
+    check_sharing,
+    first_seed,
     load_as,
     measure_of,
+    new_model,
     train_as,
     training_env,
 )
 from fair_envs.support.parameters import NonNegative, Positive, PositiveInt, UnitInterval, setting
-from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.tasks import rules_for
 
 
@@ -33,10 +31,8 @@ class ObjectiveTraining(PPOSettings):
     """
 
     algorithm: Name = "elbert"
-    sharing: Sharing = setting(
-        "all", "Which agents share an actor and a critic: no agents (none), each group (groups) or all agents (all)."
-    )
-    skip_idle: bool = setting(True, "Whether steps in which an agent had no turn are excluded from the policy loss.")
+    sharing: Sharing = setting("all", COMMON["sharing"])
+    skip_idle: bool = setting(True, COMMON["skip_idle"])
     alpha: NonNegative = setting(1.0, "Weight of the gap between the groups' rates, in typical rewards per step.")
     smoothing: NonNegative = setting(0.02, "Gap below which the penalty is about quadratic.")
     beta: Positive = setting(20.0, "Sharpness of soft maxima and minima.")
@@ -59,10 +55,7 @@ class ObjectiveTraining(PPOSettings):
         measure_of(self, "rate", rules)
         if self.limits_cost:
             measure_of(self, self.measure, rules)
-        if self.sharing != "all" and not rules.multi_agent:
-            raise ValueError(
-                f"sharing must be 'all' on {self.env_id}, which has one decision-maker, got {self.sharing!r}"
-            )
+        check_sharing(self.sharing, self)
 
     @property
     def limits_cost(self) -> bool:
@@ -85,44 +78,29 @@ def make_objective(config: ObjectiveTraining) -> ObjectivePPO:
         TypeError: A parameter of the environment is unknown.
     """
     policy, append = POLICIES[config.sharing]
-    first = TRAINING_SEEDS + LANES_EACH * config.seed
+    first = first_seed(config)
     env = training_env(config, seed=first, append=append)
     rules = rules_for(config.env_id, **config.parameters)
-    with ignoring_smaller_batches():
-        model = ObjectivePPO(
-            policy,
-            env,
-            objective=config.objective(),
-            rate=measure_of(config, "rate", rules),
-            cost=measure_of(config, config.measure, rules) if config.limits_cost else None,
-            controller=Controller(config.proportional, config.integral, config.derivative),
-            half_life=config.half_life,
-            critic_epochs=config.critic_epochs,
-            profile=config.profile,
-            skip_idle=config.skip_idle,
-            policy_kwargs={"net_arch": list(config.net_arch)},
-            **config.of_learner(),
-        )
-    env.seed(first)  # replaces the seed set by the model
-    return model
+    return new_model(
+        ObjectivePPO,
+        config,
+        policy,
+        env,
+        first=first,
+        objective=config.objective(),
+        rate=measure_of(config, "rate", rules),
+        cost=measure_of(config, config.measure, rules) if config.limits_cost else None,
+        controller=Controller(config.proportional, config.integral, config.derivative),
+        half_life=config.half_life,
+        critic_epochs=config.critic_epochs,
+        profile=config.profile,
+        skip_idle=config.skip_idle,
+        policy_kwargs={"net_arch": list(config.net_arch)},
+    )
 
 
-def train_objective(
-    config: ObjectiveTraining,
-    *,
-    out: str | Path | None = None,
-    resume: bool = False,
-    progress: bool = False,
-    callback: MaybeCallback = None,
-) -> BaseAlgorithm:
-    """Train and return the model; arguments, files and errors are the same as in `fair_envs.baselines.train`."""
-    return train_as(config, make_objective, out=out, resume=resume, progress=progress, callback=callback)
+train_objective = partial(train_as, make=make_objective)
+"""Trains and returns the model, see `fair_envs.baselines.train`."""
 
-
-def load_objective(run: str | Path) -> tuple[BaseAlgorithm, ObjectiveTraining]:
-    """Return the model of a run's last checkpoint, for evaluation, and its settings.
-
-    Raises:
-        FileNotFoundError: The folder contains no run.
-    """
-    return load_as(run, ObjectiveTraining, make_objective)
+load_objective = partial(load_as, kind=ObjectiveTraining, make=make_objective)
+"""Returns the model of a run's last checkpoint, for evaluation, and its settings."""

@@ -34,9 +34,9 @@ from torch.nn import functional
 
 from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
+from fair_envs.metrics.disparity import strata_of
 from fair_envs.support.aliases import Ints
 from fair_envs.support.parameters import NonNegative, checked
-from fair_envs.wrappers.transform import strata
 
 
 class Minibatch(NamedTuple):
@@ -122,7 +122,7 @@ class Rollout(RolloutBuffer):
             self.had_turn[step] = facts["action"].reshape(-1) >= 0
             self.reward[step] = self.agents_env.agent_reward.reshape(-1)
             self.group[step] = facts["group"].reshape(-1)
-            self.stratum[step] = strata(self.agents_env.fair_spec, facts)[0].reshape(-1)
+            self.stratum[step] = strata_of(self.agents_env.fair_spec, facts["legitimate"])[0].reshape(-1)
         if self.actions_to_learn is not None:
             action, log_prob = self.actions_to_learn(self.pos, action, log_prob)
         super().add(obs, action, reward, episode_start, value, log_prob)

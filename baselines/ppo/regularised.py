@@ -252,9 +252,20 @@ class Regularised(PPO):
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
         shield = self._shield
+        if step == self.n_steps - 1:
+            self._measure()
         if shield is None or shield.output is None:
             return action, log_prob
         return self._executed(shield, step, action, log_prob)
+
+    def _measure(self) -> None:
+        """Let the measures follow the rollout, after its last step and before callbacks see its end."""
+        recorder, measures = self._recorder, self.rollout_measures
+        assert recorder is not None
+        self._replays = recorder.replay()
+        for k, replay in enumerate(self._replays):
+            measures[2 * k][:] = recorder.of_rows(replay.value)
+            measures[2 * k + 1][:] = recorder.of_rows(replay.value - replay.before)
 
     def _executed(
         self, shield: ShieldActions, step: int, action: NDArray[Any], log_prob: th.Tensor
@@ -275,12 +286,7 @@ class Regularised(PPO):
         return chosen, th.where(th.as_tensor(altered, device=log_prob.device), shield.log_prob, log_prob)
 
     def _after_rollout(self) -> None:
-        measures, flat, recorder = self.rollout_measures, self.rollout_buffer.flat, self._recorder
-        assert recorder is not None
-        self._replays = recorder.replay()
-        for k, replay in enumerate(self._replays):
-            measures[2 * k][:] = recorder.of_rows(replay.value)
-            measures[2 * k + 1][:] = recorder.of_rows(replay.value - replay.before)
+        measures, flat = self.rollout_measures, self.rollout_buffer.flat
         self.memory["rollouts"] = np.array(self.rollouts + 1)
         self.changes = Changes(*(flat(measures[k]) for k in (0, 1, 3)))
         self._importance = flat(measures.weight) if (measures.weight != 1).any() else None

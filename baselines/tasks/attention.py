@@ -8,9 +8,10 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.baselines.ppo.massaging import DIGITS, PolicyOutput
+from fair_envs.baselines.ppo.massaging import DIGITS, MassagingSchedule, PolicyOutput
 from fair_envs.core import check_count
 from fair_envs.envs.attention.rules import decode
+from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.metrics.measures import Measure
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import checked
@@ -52,6 +53,9 @@ class AttentionMassager:
         self.locations, self.units = locations, units
         self.action = checked("action", action, Literal["units", "logits"])
         self.alters_one_entry = action == "units"
+
+    schedule = MassagingSchedule(initial=0.08, start_after=15, rollouts=977)
+    """Thresholds by rollout of the published training."""
 
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float
@@ -108,6 +112,12 @@ class AttentionMassager:
             out[:, origin] = whole + np.log(shares[:, origin] - mass)
             out[:, target] = whole + np.log(shares[:, target] + mass)
         return out
+
+
+def attention_massager(env: LanesVecEnv) -> AttentionMassager:
+    """Return the massager for the environment's locations, units and actions."""
+    params = env.params
+    return AttentionMassager(locations=params.locations, units=params.units, action=params.action)
 
 
 def moves(counts: Ints, may: Flags, short: Measure) -> Iterator[tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.baselines.ppo.massaging import DIGITS, PolicyOutput
+from fair_envs.baselines.ppo.massaging import DIGITS, MassagingSchedule, PolicyOutput
 from fair_envs.envs.epidemic.policies import by_person, network_of
 from fair_envs.envs.epidemic.rules import SUSCEPTIBLE
 from fair_envs.metrics.measures import Measure
@@ -55,6 +55,9 @@ class EpidemicMassager:
         self._options = np.array([*range(self.groups), NOBODY])[:, np.newaxis]  # communities that can get a vaccine
         self._community = np.append(network.community, NOBODY)  # of each action
         self._members = network.community == np.arange(self.groups)[:, np.newaxis]  # (groups, people)
+
+    schedule = MassagingSchedule(initial=0.01, factor=1.2, start_after=50, highest=0.35, rollouts=245)
+    """Thresholds by rollout of the published training."""
 
     def __call__(
         self, observation: NDArray[Any], action: NDArray[Any], policy: PolicyOutput, short: Measure, *, threshold: float

@@ -5,8 +5,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from fair_envs.baselines import assessment
-from fair_envs.baselines.evaluating import evaluating
+from fair_envs.baselines.agents import assess, batches
+from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.team import training
 from fair_envs.baselines.team.curriculum import level_states
@@ -45,15 +45,13 @@ def evaluate_returns(model: Any, rules: Rules, settings: Any, test: Test) -> Rep
     """Evaluate agents with discrete actions by their returns, in counterfactual twin episodes too.
 
     Args:
-        model: See `fair_envs.baselines.ppo.evaluation.play`.
+        model: See `fair_envs.baselines.agents.play`.
         rules: The environment.
         settings: Settings of the training.
         test: Settings of the test.
     """
-    with progress_bar("playing", total=len(assessment.batches(test.episodes)), shown=test.progress) as each:
-        return assessment.assess(
-            model, rules, episodes=test.episodes, seed=test.seed, about=test.about(settings), each=each
-        )
+    with progress_bar("playing", total=len(batches(test.episodes)), shown=test.progress) as each:
+        return assess(model, rules, episodes=test.episodes, seed=test.seed, about=test.about(settings), each=each)
 
 
 def evaluate_team(
@@ -96,7 +94,7 @@ SUMMARIES = {
     "fair-e": "DDPG with one network for all agents, which makes them exchangeable.",
     "fair-er": "DDPG whose actors are pulled towards equivariance by a penalty.",
 }
-train_team = evaluating(train_only, policy)
+train_team = with_evaluations(train_only, policy)
 METHODS = tuple(
     Method(
         name=name,

@@ -72,11 +72,11 @@ class TeamTraining(MethodSettings):
         (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4), "Speeds at which the policy is stored for evaluation."
     )  # P
     # The rollouts
-    lanes: PositiveInt = setting(16, "Environments that are played in parallel.")  # C: 1
+    lanes: PositiveInt = setting(16, COMMON["lanes"])  # C: 1
     train_freq: PositiveInt = setting(1, "Steps of all lanes between updates.")  # C: 5
     gradient_steps: PositiveInt = setting(1, "Gradient steps of each update.")  # C
     learning_starts: NonNegativeInt = setting(60_000, "Agent steps before the first update.")  # C: 1,000 episodes
-    reward_scale: Positive = setting(0.1, "Factor by which rewards are multiplied in training.")  # P: 1
+    reward_scale: Positive = setting(0.1, COMMON["reward_scale"])  # P: 1
     # DDPG
     batch_size: PositiveInt = setting(256, COMMON["batch_size"])  # P: 512
     buffer_size: PositiveInt = setting(

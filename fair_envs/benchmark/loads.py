@@ -207,14 +207,14 @@ def equal_opportunity() -> Load:
 
 def measures(env_id: str, *, lanes: int) -> Load:
     """Return a load that updates an environment's short-term and long-term measures after each recorded step."""
-    from fair_envs.baselines.tasks import study_of
+    from fair_envs.baselines.tasks import task_for
 
     env: Any = gym.make_vec(env_id, num_envs=lanes)
     drawn = _drawn(env.single_action_space, (lanes,))
     env.reset(seed=0)
     infos = [env.step(drawn[k % DRAWN])[4] for k in range(300)]
-    study, rules = study_of(env_id), env.unwrapped.lanes.rules
-    both = study.short(rules, lanes), study.long(rules, lanes)
+    task, rules = task_for(env_id), env.unwrapped.lanes.rules
+    both = [task.measure(name, rules, lanes) for name in ("short", "long")]
 
     def run(times: int) -> None:
         for k in range(times):

@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +19,9 @@ from numpy.typing import NDArray
 
 from fair_envs.baselines.pcn.coverage import cover
 from fair_envs.baselines.pcn.pcn import PCN, PCNSettings
+from fair_envs.baselines.ppo.massaging import massager_maker
 from fair_envs.baselines.ppo.regularised import FPPO
-from fair_envs.baselines.tasks import study_of
+from fair_envs.baselines.tasks import task_for
 from fair_envs.baselines.team.ddpg import ACTOR, CRITIC, DDPG
 from fair_envs.metrics.pareto import hypervolume
 from fair_envs.registration import make_rules, make_sb3
@@ -49,20 +49,21 @@ def fair_and_plain(env_id: str, *, lanes: int, n_steps: int) -> tuple[Any, Any]:
     """Return F-PPO, with massaging from the first rollout on, and Stable-Baselines3's PPO with the same settings.
 
     Args:
-        env_id: An environment whose study has a massager.
+        env_id: An environment whose task has a massager.
         lanes: Rows of the environment.
         n_steps: Steps of each lane in a rollout.
     """
     settings: dict[str, Any] = {"n_steps": n_steps, "batch_size": 64, "device": "cpu", "seed": 0}
     played, plain = (make_sb3(env_id, n_envs=lanes, rows="lanes") for _ in range(2))
-    study, rules = study_of(env_id), make_rules(env_id)
-    assert study.massager is not None
+    task, rules = task_for(env_id), make_rules(env_id)
+    make = massager_maker(task, rules)
+    assert make is not None
     fair = FPPO(
         "MlpPolicy",
         played,
-        short=partial(study.short, rules),
-        long=partial(study.long, rules),
-        massager=study.massager(played),  # type: ignore[arg-type]
+        short=task.factory("short", rules),
+        long=task.factory("long", rules),
+        massager=make(played),
         massaging_schedule=UNSURE,
         **settings,
     )

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fair_envs
-from fair_envs.baselines.ppo.evaluation import AgentsPolicy
+from fair_envs.baselines.agents import AgentsPolicy
 from fair_envs.baselines.training import Training
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, scenes

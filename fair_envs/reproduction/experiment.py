@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.baselines.ppo.evaluation import counterfactual, play
+from fair_envs.baselines.agents import counterfactual, play
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.training import LearningCurve, Training, isolated_random_state, make_model, train
 from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays

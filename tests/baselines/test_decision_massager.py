@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fair_envs import make_rules, make_sb3
-from fair_envs.baselines.ppo.massaging import PolicyOutput, RateMassager, without_groups
-from fair_envs.baselines.tasks import study_of
+from fair_envs.baselines.ppo.massaging import PolicyOutput, RateMassager, massager_maker, without_groups
 from fair_envs.core.interactions import FairSpec
 from fair_envs.metrics.rates import RATES, RateMeasure
 from fair_envs.tasks import task_of
@@ -103,10 +102,7 @@ def test_it_needs_two_decisions_about_one_person_whose_groups_are_seen(env_id: s
             RateMassager(rules)
 
 
-def test_a_study_of_a_task_has_its_measures_and_a_massager_if_there_is_one() -> None:
+def test_a_task_has_the_general_massager_where_it_works() -> None:
     for env_id, massager in (("FairHiring-v0", RateMassager), ("FairTraffic-v0", None), ("FairCollege-v0", None)):
-        study, task = study_of(env_id), task_of(env_id)
-        rules = task.rules()
-        assert study.massager is massager
-        assert study.short(rules, 2).name == task.measure("short", rules, 2).name
-        assert study.long(rules, 2).name == task.measure("long", rules, 2).name
+        task = task_of(env_id)
+        assert massager_maker(task, task.rules()) is massager

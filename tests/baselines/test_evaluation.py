@@ -10,7 +10,7 @@ import torch as th
 from stable_baselines3.common.vec_env import VecNormalize
 
 from fair_envs import make_sb3
-from fair_envs.baselines.ppo.evaluation import AgentsPolicy, counterfactual, play
+from fair_envs.baselines.agents import AgentsPolicy, counterfactual, play
 from fair_envs.core import Lanes, Rules, draws, rule
 from fair_envs.core.interactions import FairSpec
 from fair_envs.metrics import Returns, counterfactual_fairness, fairness_report

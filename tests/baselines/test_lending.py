@@ -14,7 +14,6 @@ from stable_baselines3.common.distributions import CategoricalDistribution
 
 from fair_envs.baselines.pcn.rollouts import collect
 from fair_envs.baselines.ppo.massaging import PolicyOutput, policy_output
-from fair_envs.baselines.tasks import LENDING_SCHEDULE
 from fair_envs.baselines.tasks.lending import LendingMassager
 from fair_envs.envs.lending import Vector
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
@@ -349,8 +348,8 @@ ITERATION_60 = TAU * FACTOR ** (60 - 17)
 def test_the_gap_that_each_decision_would_leave_is_the_known_one() -> None:
     gaps = [KNOWN_WINDOW.if_taken(np.array([1]), np.array([action]), np.array([1]))[0] for action in (REJECT, ACCEPT)]
     np.testing.assert_allclose(gaps, [0.3122, 0.2878], atol=5e-5)
-    assert LENDING_SCHEDULE(60) == pytest.approx(ITERATION_60) == pytest.approx(0.2611, abs=5e-5)
-    assert LENDING_SCHEDULE(17) is None
+    assert LendingMassager.schedule(60) == pytest.approx(ITERATION_60) == pytest.approx(0.2611, abs=5e-5)
+    assert LendingMassager.schedule(17) is None
 
 
 def test_what_is_turned_around_has_the_probability_that_the_policy_gives_it() -> None:

@@ -1,4 +1,4 @@
-"""Trainings for long-term fairness: from a study, into a folder, resumed to the bit, and from the command line."""
+"""Trainings for long-term fairness: from a task, into a folder, resumed to the bit, and from the command line."""
 
 import json
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ from fair_envs.baselines.ppo.long_term_training import (
 )
 from fair_envs.baselines.ppo.massaging import MassagingSchedule
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised
-from fair_envs.baselines.tasks import Study
 from fair_envs.core import Rules
+from fair_envs.tasks import TASKS, Task
 from tests.baselines.interruptions import Interrupt
 from tests.baselines.loans import HIRING, Accept, Age, Granted, hiring
 from tests.baselines.small import policy_weights
@@ -47,26 +47,27 @@ def long(rules: Rules, lanes: int) -> Age:
     return Age(lanes)
 
 
-def massager(env: Any) -> Accept:
+class Scheduled(Accept):
+    """Alters actions by a published schedule."""
+
+    schedule = MassagingSchedule(initial=0.2, start_after=1, rollouts=2)
+
+
+def massager(env: Any) -> Scheduled:
     """Return what alters actions."""
-    return Accept()
+    return Scheduled()
 
 
-STUDY = Study(
-    short=short,
-    long=long,
-    massager=massager,
-    thresholds=MassagingSchedule(initial=0.2, start_after=1),
-    rollouts=2,
-    settings={"n_epochs": 3},
-    published={"all": {"trunk": (16,), "pi": (8,), "vf": (8,)}, "f-ppo": {"weight": 1.12}},
-)
+TASK = Task(env_id=HIRING, short=short, long=long, massager=massager)
+PUBLISHED = {"": {"trunk": (16,), "pi": (8,), "vf": (8,)}, "f-ppo": {"weight": 1.12}}
 
 
 @pytest.fixture(autouse=True)
-def study(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let job interviews have a study."""
-    monkeypatch.setitem(tasks.STUDIES, HIRING, STUDY)
+def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let job interviews have a task with a massager, and published settings."""
+    monkeypatch.setitem(TASKS, HIRING, TASK)
+    monkeypatch.setitem(tasks.PUBLISHED, HIRING, PUBLISHED)
+    monkeypatch.setitem(tasks.RECOMMENDED, HIRING, {"n_epochs": 3})
     yield
 
 
@@ -114,7 +115,7 @@ def test_the_measures_know_the_environments_parameters() -> None:
     assert model.short.rules.params.horizon == 3
 
 
-def test_the_published_settings_are_the_studys() -> None:
+def test_the_published_settings_are_those_of_the_table() -> None:
     published = long_term_settings(HIRING, preset="published")
     assert (published.trunk, published.weight, published.bonus_weight) == ((16,), 1.12, 1.0)
     assert (published.scaling, published.lanes, published.learning_rate) == ("as_coded", 1, 1e-5)
@@ -259,13 +260,11 @@ def test_bad_settings_are_refused(changes: Any, message: str) -> None:
 
 
 def test_massaging_alone_needs_a_massager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(tasks.STUDIES, HIRING, Study(short=short, long=long))
+    monkeypatch.setitem(TASKS, HIRING, Task(env_id=HIRING, short=short, long=long))
     with pytest.raises(ValueError, match=f"algorithm must not be 'f-ppo-s' on {HIRING}, which has no massager"):
         config(algorithm="f-ppo-s")
 
 
 def test_wrong_options_are_told_in_a_line() -> None:
-    assert "preset must be one of 'recommended', 'study', 'published'" in mistake(
-        "train", "f-ppo", HIRING, "--preset", "best"
-    )
+    assert "preset must be one of 'recommended', 'published'" in mistake("train", "f-ppo", HIRING, "--preset", "best")
     assert "ID must be given" in mistake("train", "f-ppo")

@@ -20,7 +20,9 @@ from fair_envs.baselines.ppo.massaging import (
     policy_output,
 )
 from fair_envs.baselines.ppo.regularised import FPPO, Regularised
-from fair_envs.baselines.tasks import ATTENTION_SCHEDULE, EPIDEMIC_SCHEDULE, LENDING_SCHEDULE
+from fair_envs.baselines.tasks.attention import AttentionMassager
+from fair_envs.baselines.tasks.epidemic import EpidemicMassager
+from fair_envs.baselines.tasks.lending import LendingMassager
 from tests.baselines.loans import Accept, Age, FirstEntry, Granted, hiring, own_env, settings
 from tests.baselines.small import HARVEST, collect, learned, policy_weights
 from tests.helpers import LITTLE
@@ -31,10 +33,18 @@ from tests.helpers import LITTLE
 @pytest.mark.parametrize(
     ("thresholds", "rollouts", "wanted"),
     [
-        (LENDING_SCHEDULE, [17, 18, 20, 40, 60, 100, 150, 200, 349], [None, 0.4925, 0.4778, 0.3532, 0.2611, 0.1426]),
-        (LENDING_SCHEDULE, [150, 200, 349], [0.0670, 0.0315, 0.0033]),
-        (ATTENTION_SCHEDULE, [0, 15, 16, 900], [None, None, 0.08, 0.08]),
-        (EPIDEMIC_SCHEDULE, [50, 51, 55, 60, 65, 69, 70, 244], [None, 0.0120, 0.0249, 0.0619, 0.1541, 0.3195, 0.35]),
+        (
+            LendingMassager.schedule,
+            [17, 18, 20, 40, 60, 100, 150, 200, 349],
+            [None, 0.4925, 0.4778, 0.3532, 0.2611, 0.1426],
+        ),
+        (LendingMassager.schedule, [150, 200, 349], [0.0670, 0.0315, 0.0033]),
+        (AttentionMassager.schedule, [0, 15, 16, 900], [None, None, 0.08, 0.08]),
+        (
+            EpidemicMassager.schedule,
+            [50, 51, 55, 60, 65, 69, 70, 244],
+            [None, 0.0120, 0.0249, 0.0619, 0.1541, 0.3195, 0.35],
+        ),
     ],
 )
 def test_the_published_thresholds(thresholds: MassagingSchedule, rollouts: list[int], wanted: list[Any]) -> None:

@@ -10,7 +10,8 @@ import torch as th
 from fair_envs.baselines import methods
 from fair_envs.baselines.ppo.functions import OBJECTIVES, AlphaFair, Lagrangian
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
-from fair_envs.registration import TABLE, make_rules
+from fair_envs.registration import TABLE
+from fair_envs.tasks import task_of
 from tests.baselines.interruptions import Interrupt
 from tests.baselines.small import policy_weights
 from tests.baselines.test_training import assert_same_state
@@ -25,7 +26,7 @@ TINY: dict[str, Any] = {"lanes": 2, "n_steps": 5, "batch_size": 8, "n_epochs": 2
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_function_trains_on_every_environment(name: str) -> None:
     method = methods.named(name)
-    reasons = [method.unsupported(env_id, make_rules(env_id), {}) for env_id in TABLE]
+    reasons = [method.unsupported(env_id, task_of(env_id).rules(), {}) for env_id in TABLE]
     assert not any(reasons)
 
 

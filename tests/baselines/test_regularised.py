@@ -214,6 +214,21 @@ def test_a_new_start_of_the_environment_begins_the_measures_anew() -> None:
     assert model.rollouts == 3
 
 
+def test_callbacks_see_the_measures_at_the_end_of_a_rollout() -> None:
+    class Reads(BaseCallback):
+        seen: list[float]
+
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_rollout_end(self) -> None:
+            self.seen = self.model.rollout_measures.long[:, 0].tolist()  # type: ignore[attr-defined]
+
+    model, reads = learner(), Reads()
+    model.learn(rollouts(model, 1), callback=reads)
+    assert reads.seen == [1, 2, 3, 4, 5, 6, 7, 1, 2, 3]
+
+
 def test_an_own_environment_and_lanes_are_followed_alike() -> None:
     env, told = hiring(2), []
     following = TrackMeasures(env, [Granted])

@@ -18,7 +18,7 @@ from stable_baselines3.common.distributions import (
 
 from fair_envs import make_sb3
 from fair_envs.baselines import equivariance
-from fair_envs.baselines.ppo.evaluation import AgentsPolicy, counterfactual, play
+from fair_envs.baselines.agents import AgentsPolicy, counterfactual, play
 from fair_envs.baselines.ppo.fair_ppo import FairPPO
 from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.baselines.ppo.ppo import PPO

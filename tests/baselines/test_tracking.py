@@ -8,7 +8,7 @@ import pytest
 
 from fair_envs import make_sb3
 from fair_envs.baselines.ppo.tracking import RecordSteps, TrackMeasures, restore, snapshot
-from fair_envs.baselines.tasks import STUDIES
+from fair_envs.baselines.tasks import SIGNALS, task_for
 from fair_envs.baselines.tasks.lending import ScoreDistance
 from fair_envs.metrics import wasserstein
 from fair_envs.metrics.measures import FunctionMeasure
@@ -86,13 +86,14 @@ def test_a_banks_books_are_kept_from_the_info_of_an_environment_without_lanes() 
         assert one.update(step) == other.update({name: column[0] for name, column in step.items()})
 
 
-@pytest.mark.parametrize("env_id", STUDIES)
+@pytest.mark.parametrize("env_id", SIGNALS)
 @pytest.mark.parametrize("signals", ["sound", "as_coded", "known"])
-def test_the_measures_of_a_study_follow_a_single_environment(env_id: str, signals: Any) -> None:
-    if signals not in ("sound", *STUDIES[env_id].others):
+def test_the_measures_of_signals_follow_a_single_environment(env_id: str, signals: Any) -> None:
+    if signals not in ("sound", *SIGNALS[env_id]):
         pytest.skip("there are none")
-    study, env, rules = STUDIES[env_id].of(signals), gym.make(env_id), make_rules(env_id)
-    measures = [study.short(rules, 1), study.long(rules, 1)]
+    parameters: dict[str, Any] = {"feedback": "full"} if env_id == "FairLending-v0" else {}
+    task, env, rules = task_for(env_id, signals), gym.make(env_id, **parameters), make_rules(env_id, **parameters)
+    measures = [task.measure(name, rules, 1) for name in ("short", "long")]
     env.reset(seed=1)
     env.action_space.seed(1)
     for _ in range(8):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fair_envs.baselines.ppo.massaging import PolicyOutput
 from fair_envs.reproduction.hu2024 import processes
 from fair_envs.reproduction.hu2024.jobs import AGENTS
-from fair_envs.reproduction.hu2024.processes import Learned, World, series, times_of, watch
+from fair_envs.reproduction.hu2024.processes import MassagedPolicy, World, series, times_of, watch
 from fair_envs.reproduction.hu2024.report import SUMMARIES
 
 
@@ -134,11 +134,11 @@ def test_behind_the_shield_actions_are_massaged_and_its_measure_follows(monkeypa
 
     env: Any = gym.make_vec("FairLending-v0", num_envs=3, horizon=20)
     short, chance = OpportunityGap(3, qualified=env.unwrapped.lanes.rules.repayment), np.random.default_rng(0)
-    player = Learned(Sure(), env, chance, massager=grant, threshold=0.25, short=short)
+    player = MassagedPolicy(Sure(), env, chance, massager=grant, threshold=0.25, short=short)
     for step in processes.steps_of(env, player, seed=0, rng=chance):
         assert (step.info["fair_action"] == 1).all()
     assert asked == [0.25] * 20 and short.counts[..., 0].sum() == 0 and short.counts[..., 1].sum() > 0
-    alone = Learned(Sure(), env, chance, short=short)
+    alone = MassagedPolicy(Sure(), env, chance, short=short)
     said = np.concatenate([step.info["fair_action"] for step in processes.steps_of(env, alone, seed=0, rng=chance)])
     assert 0 < said.mean() < 1
 
@@ -149,6 +149,6 @@ def test_without_a_shield_the_likeliest_actions_may_be_taken(monkeypatch: pytest
     monkeypatch.setattr(processes, "policy_function", lambda policy: policy)
     env: Any = gym.make_vec("FairLending-v0", num_envs=3, horizon=9)
     chance = np.random.default_rng(0)
-    player = Learned(Sure(), env, chance, most_probable=True)
+    player = MassagedPolicy(Sure(), env, chance, most_probable=True)
     steps = list(processes.steps_of(env, player, seed=0, rng=chance))
     assert len(steps) == 9 and all((step.info["fair_action"] == 0).all() for step in steps)

@@ -15,6 +15,7 @@ from fair_envs.core import draws
 from fair_envs.envs.fraud.rules import Fraud
 from fair_envs.envs.harvest.rules import Harvest
 from fair_envs.envs.hiring.rules import Hiring
+from fair_envs.evaluation import FromSB3
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.wrappers import (
     HiddenAttribute,
@@ -25,7 +26,6 @@ from fair_envs.wrappers import (
     counterfactual_observation,
     decision_gap,
     from_probabilities,
-    sb3_probabilities,
     twin_decisions,
 )
 from tests import toys
@@ -193,7 +193,7 @@ def test_with_more_than_two_values_the_largest_gap_counts() -> None:
 
 def test_a_trained_model_is_asked_for_its_probabilities() -> None:
     model = PPO("MlpPolicy", LanesVecEnv(Ferry(**SIZE), 2), n_steps=8, batch_size=8, seed=0, device="cpu")
-    gaps = decision_gap(Ferry(**SIZE), sb3_probabilities(model), episodes=2)
+    gaps = decision_gap(Ferry(**SIZE), FromSB3(model).probabilities, episodes=2)
     assert (gaps.gap > 0).all() and (gaps.gap < 0.5).all()
 
 

@@ -9,6 +9,7 @@ import pytest
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import FairSpec
 from fair_envs.envs.harvest.rules import Harvest
+from fair_envs.metrics.disparity import strata_of
 from fair_envs.support.aliases import Ints
 from fair_envs.wrappers import (
     Batch,
@@ -23,7 +24,6 @@ from fair_envs.wrappers import (
     Transform,
 )
 from fair_envs.wrappers.objectives import inequity
-from fair_envs.wrappers.transform import strata
 from tests.helpers import uncompiled
 
 # Four agents, one of each group in each stratum.
@@ -281,7 +281,7 @@ def test_strata_are_combinations_of_factors_with_the_first_counting_slowest(
     factors: dict[str, tuple[str, ...]], codes: list[Any]
 ) -> None:
     spec = FairSpec(individuals=6, actions=2, features=(), sensitive={}, legitimate=factors, groups=())
-    stratum, count = strata(spec, {"legitimate": np.array(codes)})
+    stratum, count = strata_of(spec, np.array(codes))
     assert (stratum.tolist(), count) == ([[0, 1, 2, 3, 4, 5]], 6)
 
 

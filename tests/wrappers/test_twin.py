@@ -16,6 +16,7 @@ from fair_envs.core import Lanes, draws
 from fair_envs.core.randomness import integer, uniform
 from fair_envs.envs.harvest import Env, Parallel, Vector
 from fair_envs.envs.harvest.rules import BLUE, GROWTH_CELL, GROWTH_COLOUR, RED, Harvest
+from fair_envs.evaluation import policy_of_model
 from fair_envs.metrics import counterfactual_fairness
 from fair_envs.support.aliases import Floats
 from fair_envs.wrappers import (
@@ -29,7 +30,6 @@ from fair_envs.wrappers import (
     choose,
     counterfactual,
     from_probabilities,
-    from_sb3,
 )
 from fair_envs.wrappers.sensitive import SwappedAttribute
 from tests.helpers import LITTLE
@@ -291,11 +291,11 @@ def test_a_model_of_stable_baselines3_plays_both_worlds(rows: Any) -> None:
     env = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, rows=rows, seed=0, append_group=rows == "agents", **SIZE)
     model = PPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu")
     pair = twins(append_group=rows == "agents")
-    played = pair.run(from_sb3(model), episodes=2, seed=SEED, flip="all", record_actions=True)
-    again = pair.run(from_sb3(model), episodes=2, seed=SEED, flip="all", record_actions=True)
+    played = pair.run(policy_of_model(model), episodes=2, seed=SEED, flip="all", record_actions=True)
+    again = pair.run(policy_of_model(model), episodes=2, seed=SEED, flip="all", record_actions=True)
     assert np.array_equal(played.factual.values, again.factual.values)
     most_probable = pair.run(
-        from_sb3(model, deterministic=True), episodes=1, seed=SEED, flip="all", record_actions=True
+        policy_of_model(model, deterministic=True), episodes=1, seed=SEED, flip="all", record_actions=True
     )
     assert most_probable.factual_actions is not None and played.factual_actions is not None
     lanes = Lanes(Harvest(**SIZE), 1)
@@ -313,7 +313,7 @@ def test_a_model_trained_on_other_observations_is_refused() -> None:
     env = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, append_group=True, seed=0, **SIZE)
     model = PPO("MlpPolicy", env, n_steps=8, batch_size=8, device="cpu")
     with pytest.raises(ValueError, match=r"model must take observations of shape \(10,\).*, got \(11,\)"):
-        twins().run(from_sb3(model), episodes=1, flip="all")
+        twins().run(policy_of_model(model), episodes=1, flip="all")
 
 
 # Choosing by a uniform number ----------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fair_envs.baselines.pcn.rollouts import Random
 from fair_envs.baselines.ppo.long_term_training import DisparityCurve, LongTermTraining, train_long_term
-from fair_envs.baselines.tasks import study_of
+from fair_envs.baselines.ppo.massaging import massager_maker
+from fair_envs.baselines.tasks import task_for
 from fair_envs.baselines.training import isolated_random_state
 from fair_envs.envs.attention import policies as attention
 from fair_envs.envs.epidemic import policies as epidemic
@@ -21,7 +22,7 @@ from fair_envs.evaluation import Policy, VectorEnv
 from fair_envs.evaluation.deciders import Always
 from fair_envs.experiments.jobs import Job, read_cell
 from fair_envs.reproduction.hu2024.lender import ClosingLender
-from fair_envs.reproduction.hu2024.processes import Learned, World, watch
+from fair_envs.reproduction.hu2024.processes import MassagedPolicy, World, watch
 from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 
 BEHIND = "shielded/"  # prefix of the results of the test with the shield
@@ -119,14 +120,15 @@ class LearnedCell(Job):
 
     def test(self, model: Any, *, shield: bool = False, most_probable: bool = False) -> dict[str, NDArray[Any]]:
         """Return the results of the test episodes; a shield uses the schedule of the training's last rollout."""
-        rng, study = np.random.default_rng(self.training.seed), study_of(self.training.env_id)
+        rng, task = np.random.default_rng(self.training.seed), task_for(self.training.env_id, self.training.signals)
         last = model.massaging_schedule(max(0, model.rollouts - 1)) if shield else None
 
-        def player(env: VectorEnv) -> Learned:
+        def player(env: VectorEnv) -> MassagedPolicy:
             behind: dict[str, Any] = {"short": model.short(env.num_envs), "most_probable": most_probable}
-            if last is not None:  # made for this environment, which it may inspect
-                behind |= {"massager": study.of(self.training.signals).massager(env), "threshold": last}  # type: ignore
-            return Learned(model.policy, env, rng, **behind)
+            make = massager_maker(task, model.short.rules)
+            if last is not None and make is not None:  # made for this environment, which it may inspect
+                behind |= {"massager": make(env), "threshold": last}
+            return MassagedPolicy(model.policy, env, rng, **behind)
 
         with isolated_random_state(1):
             return watch(

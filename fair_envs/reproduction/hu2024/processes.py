@@ -32,7 +32,7 @@ WINDOW = 300  # number of past applicants, or past allocation steps, in short-te
 SMOOTHING = 10  # standard deviation in steps of the smoothed reward of attention, as published
 
 
-class Learned(Policy):
+class MassagedPolicy(Policy):
     """A trained policy that samples its actions, with or without a shield.
 
     Args:

@@ -193,7 +193,7 @@ def training_of(scale: Scale, world: World, given: Mapping[str, Any], seed: int)
         **given,
         "parameters": {"horizon": TRAINING_HORIZON[world], **given.get("parameters", {})},
     }
-    return long_term_settings(ENV_IDS[world], preset="study", **settings)
+    return LongTermTraining(env_id=ENV_IDS[world], **settings)
 
 
 def published_backbone(world: World) -> dict[str, Any]:

@@ -8,9 +8,11 @@ import torch as th
 
 import fair_envs
 from fair_envs.baselines.ppo.long_term_training import long_term_settings, make_long_term, train_long_term
-from fair_envs.baselines.ppo.massaging import PolicyOutput
+from fair_envs.baselines.ppo.massaging import DecisionMassager, PolicyOutput
 from fair_envs.baselines.ppo.regularised import FPPO, Changes
-from fair_envs.baselines.tasks import STUDIES, study_of
+from fair_envs.baselines.tasks import SIGNALS, published_lending_massager, task_for
+from fair_envs.baselines.tasks.attention import AttentionMassager
+from fair_envs.baselines.tasks.epidemic import EpidemicMassager
 from fair_envs.baselines.tasks.lending import LendingMassager, ScoreDistance
 from fair_envs.core.interactions import columns
 from fair_envs.faces.sb3 import LanesVecEnv
@@ -27,9 +29,9 @@ def rows(env_id: str, lanes: int = 5, **parameters: Any) -> LanesVecEnv:
     return env  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("env_id", STUDIES)
+@pytest.mark.parametrize("env_id", SIGNALS)
 @pytest.mark.parametrize("signals", ["sound", "as_coded"])
-def test_each_study_trains_with_its_massager_at_work(env_id: str, signals: Any) -> None:
+def test_each_environment_of_the_study_trains_with_its_massager_at_work(env_id: str, signals: Any) -> None:
     parameters: dict[str, Any] = {"horizon": 80, "feedback": "full"} if env_id == LENDING else {"horizon": 7}
     small = {**SMALL, "n_steps": 80, "steps": 640} if env_id == LENDING else SMALL
     settings = long_term_settings(env_id, signals=signals, massaging_pace=1000, parameters=parameters, **small)
@@ -50,18 +52,17 @@ def test_one_parameter_of_the_environment_does_not_throw_away_the_presets_others
     settings = long_term_settings(LENDING, preset="published", parameters={"horizon": 100})
     assert settings.parameters == {"profile": "authors", "feedback": "full", "horizon": 100}
     given = {"window": 100}
-    assert long_term_settings(LENDING, preset="study", parameters=given).parameters == {"horizon": 2000, **given}
     full = {"horizon": 2000, "feedback": "full"}
     assert long_term_settings(LENDING, parameters=given).parameters == {**full, **given}
     assert long_term_settings(LENDING, parameters={"horizon": 100}).parameters == {**full, "horizon": 100}
 
 
 def test_measures_of_hidden_labels_need_them() -> None:
-    with pytest.raises(ValueError, match="parameters must have feedback='full' for signals 'as_coded', got"):
-        long_term_settings(LENDING, preset="study", signals="as_coded")
+    with pytest.raises(ValueError, match="feedback must be 'full' for the published code's signals, got 'none'"):
+        long_term_settings(LENDING, signals="as_coded", parameters={"feedback": "none"})
 
 
-@pytest.mark.parametrize("env_id", STUDIES)
+@pytest.mark.parametrize("env_id", SIGNALS)
 def test_corrected_weights_are_those_of_the_decision_not_of_what_came_after(env_id: str) -> None:
     n_steps = 80 if env_id == LENDING else 8  # a bank tells rates of ten people at least
     parameters = {"horizon": 100, "window": 7} if env_id == ATTENTION else {"horizon": 100}
@@ -89,13 +90,13 @@ def test_corrected_weights_are_those_of_the_decision_not_of_what_came_after(env_
     assert model.rollout_measures.weight.max() <= 1.05 and model.rollout_measures.weight.min() < 1
 
 
-def test_a_study_without_such_signals_is_refused() -> None:
+def test_unknown_signals_are_refused() -> None:
     with pytest.raises(ValueError, match="signals must be one of sound, as_coded, got 'known'"):
         long_term_settings(EPIDEMIC, signals="known")
 
 
 def test_the_published_settings_are_those_of_the_published_code() -> None:
-    lending, attention, epidemic = (long_term_settings(env_id, preset="published") for env_id in STUDIES)
+    lending, attention, epidemic = (long_term_settings(env_id, preset="published") for env_id in SIGNALS)
     assert [s.steps for s in (lending, attention, epidemic)] == [700_000, 2_000_000, 500_000]
     assert [s.n_steps for s in (lending, attention, epidemic)] == [2000, 2048, 2048]
     assert [s.delta for s in (lending, attention, epidemic)] == [0.005, 0.1, 0.05]
@@ -109,7 +110,7 @@ def test_the_published_settings_are_those_of_the_published_code() -> None:
         ((128, 128), (128, 64), (128, 64)),
         ((512, 512), (512, 256), (512, 256)),
     ]
-    weights = [long_term_settings(env_id, preset="published", algorithm="a-ppo") for env_id in STUDIES]
+    weights = [long_term_settings(env_id, preset="published", algorithm="a-ppo") for env_id in SIGNALS]
     assert [(s.value_weight, s.decrease_weight) for s in weights] == [(0.25, 0.25), (0.15, 0.15), (0.1, 0.1)]
     assert [s.delta for s in weights] == [0.005, 0.05, 0.05]
     for settings in (lending, attention, epidemic, *weights):
@@ -117,30 +118,9 @@ def test_the_published_settings_are_those_of_the_published_code() -> None:
         assert (settings.batch_size, settings.n_epochs, settings.lanes, settings.gamma) == (64, 10, 1, 0.99)
 
 
-def test_the_thresholds_are_those_of_the_published_code() -> None:
-    lending, attention, epidemic = (study_of(env_id).thresholds for env_id in STUDIES)
-    assert lending is not None and attention is not None and epidemic is not None
-    assert [lending(i) for i in (17, 18)] == [None, 0.4925]
-    assert [round(lending(i) or 0, 4) for i in (20, 40, 60, 100, 150, 200, 349)] == [
-        0.4778,
-        0.3532,
-        0.2611,
-        0.1426,
-        0.067,
-        0.0315,
-        0.0033,
-    ]
-    assert [attention(i) for i in (15, 16, 900)] == [None, 0.08, 0.08]
-    assert [epidemic(50), *(round(epidemic(i) or 0, 4) for i in (51, 55, 60, 65, 69, 70, 200))] == [
-        None,
-        0.012,
-        0.0249,
-        0.0619,
-        0.1541,
-        0.3195,
-        0.35,
-        0.35,
-    ]
+def test_the_thresholds_pass_in_the_rollouts_of_the_published_training() -> None:
+    kinds = (DecisionMassager, AttentionMassager, EpidemicMassager)
+    assert [kind.schedule.rollouts for kind in kinds] == [350, 977, 245]
 
 
 def test_the_books_of_a_bank_hold_the_true_distance_of_the_scores() -> None:
@@ -160,8 +140,8 @@ def test_the_books_of_a_bank_hold_the_true_distance_of_the_scores() -> None:
 
 def turned(massager: LendingMassager, env: LanesVecEnv) -> Any:
     """Return which rejections are turned around where all are unsure and one group is ahead."""
-    short = STUDIES[LENDING].short(env.lanes.rules, env.num_envs)
-    short.counts[:, 0], short.counts[:, 1] = (10.0, 40.0), (20.0, 20.0)  # type: ignore[attr-defined]
+    short: Any = task_for(LENDING).measure("short", env.lanes.rules, env.num_envs)
+    short.counts[:, 0], short.counts[:, 1] = (10.0, 40.0), (20.0, 20.0)
     even = PolicyOutput(probabilities=np.full((env.num_envs, 2), 0.5))
     seen = env.lanes.show().observation[:, 0]
     return massager(seen, np.zeros(env.num_envs, np.int64), even, short, threshold=0.2)
@@ -170,11 +150,10 @@ def turned(massager: LendingMassager, env: LanesVecEnv) -> Any:
 def test_massaging_is_blind_to_hidden_labels_and_the_published_codes_is_not() -> None:
     env = rows(LENDING, lanes=50)
     label = env.lanes.records["repays"].copy()
-    sound, coded = (STUDIES[LENDING].of(signals).massager for signals in ("sound", "as_coded"))
-    assert sound is not None and coded is not None
-    before = turned(sound(env), env), turned(coded(env), env)  # type: ignore[arg-type]
+    sound, coded = LendingMassager(env), published_lending_massager(env)
+    before = turned(sound, env), turned(coded, env)
     env.lanes.records["repays"] = 1 - label
-    after = turned(sound(env), env), turned(coded(env), env)  # type: ignore[arg-type]
+    after = turned(sound, env), turned(coded, env)
     assert (before[0] == after[0]).all() and before[0].any() and not before[0].all()
     assert (before[1] != after[1]).any()
 
@@ -182,9 +161,7 @@ def test_massaging_is_blind_to_hidden_labels_and_the_published_codes_is_not() ->
 def test_the_published_code_turns_around_decisions_that_make_no_difference() -> None:
     env = rows(LENDING, lanes=50)
     env.lanes.records["repays"] = 0  # neither decision changes a true positive rate
-    coded = STUDIES[LENDING].of("as_coded").massager
-    assert coded is not None
-    assert turned(coded(env), env).all()  # type: ignore[arg-type]
+    assert turned(published_lending_massager(env), env).all()
     known = LendingMassager(env, label="known", known=lambda: env.oracle()["feedback"][:, 0])
     assert not turned(known, env).any()
 

@@ -18,7 +18,7 @@ from fair_envs.tasks import rules_for
 RETURN, LENGTH = "eval/mean_reward", "eval/mean_ep_length"  # the names of Stable-Baselines3
 
 
-class Evaluations(BaseCallback):
+class EvalCallback(BaseCallback):
     """Plays episodes now and then with the present policy, and logs their mean return and length.
 
     The episodes are the same each time, and others than those of trainings and tests. The training is not influenced:
@@ -69,13 +69,13 @@ class Evaluations(BaseCallback):
 Train = TypeVar("Train", bound=Callable[..., Any])
 
 
-def evaluating(train: Train, policy: Callable[[Any, Any, Any], Policy]) -> Train:
+def with_evaluations(train: Train, policy: Callable[[Any, Any, Any], Policy]) -> Train:
     """Return a function that trains and, if the settings say so, evaluates in the course of the training."""
 
     @functools.wraps(train)
     def trained(settings: Any, *, callback: MaybeCallback = None, **given: Any) -> Any:
         if settings.eval_freq:
-            callback = [Evaluations(settings, policy), *callbacks_of(callback)]
+            callback = [EvalCallback(settings, policy), *callbacks_of(callback)]
         return train(settings, callback=callback, **given)
 
     return cast(Train, trained)

@@ -1,7 +1,10 @@
-"""Plays trained policies on test episodes, with common random numbers, and in counterfactual worlds."""
+"""Tests trained policies of agents: episodes with common random numbers, in counterfactual worlds too, and a report.
+
+The report has every fairness notion on returns, with confidence intervals.
+"""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,11 +19,20 @@ from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.core.interactions import FairSpec
 from fair_envs.evaluation import LanesWorld, Policy, Stochastic, begun, rollout
-from fair_envs.metrics.returns import Returns
-from fair_envs.support.aliases import Floats, Ints
+from fair_envs.evaluation.reports import Report
+from fair_envs.metrics import Estimate, Returns, fairness_report
+from fair_envs.support.aliases import Floats, Ints, OnProgress
 from fair_envs.wrappers.twin import Twins
 
 SENSITIVE = "sensitive"  # name of the sensitive attribute among the attributes of returns
+BATCH = 16  # episodes played in parallel
+COUNTERFACTUAL = "counterfactual_fairness"
+WORLDS: Mapping[str, str] = {
+    "own": "every agent with the attribute loses it and uses the networks of its new group",
+    "same": "every agent with the attribute loses it but keeps the networks of its old group",
+    "games": "a game in which all agents have the attribute is compared with a game in which none has it",
+}
+"""Descriptions of the worlds compared by the counterfactual notion, by the name in brackets."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,11 +189,16 @@ def play(
     policy = policy_of(model, rules, deterministic=deterministic)
     parts = np.array_split(check_seeds(seed, episodes), -(-episodes // lanes))
     played = [_play(policy, rules, seeds, threads=threads) for seeds in parts]
+    return _joined(played)
+
+
+def _joined(parts: Sequence[EpisodeResults]) -> EpisodeResults:
+    """Return the results of all parts."""
     return EpisodeResults(
-        returns=Returns.concat(part.returns for part in played),
-        selected=np.sum([part.selected for part in played], axis=0),
-        executed=np.sum([part.executed for part in played], axis=0),
-        steps=np.concatenate([part.steps for part in played]),
+        returns=Returns.concat(part.returns for part in parts),
+        selected=np.sum([part.selected for part in parts], axis=0),
+        executed=np.sum([part.executed for part in parts], axis=0),
+        steps=np.concatenate([part.steps for part in parts]),
     )
 
 
@@ -269,3 +286,88 @@ def _stacked(returns: Returns, names: Mapping[str, Any]) -> Ints:
 def _check_counts(**numbers: int) -> None:
     for name, number in numbers.items():
         check_count(name, number)
+
+
+# The report ---------------------------------------------------------------------------------------------------------
+
+
+def batches(episodes: int) -> list[int]:
+    """Return the sizes of the batches in which the episodes are played."""
+    return [min(BATCH, episodes - done) for done in range(0, episodes, BATCH)]
+
+
+def assess(
+    model: Any,
+    rules: Rules,
+    *,
+    episodes: int,
+    seed: int,
+    about: Mapping[str, Any] | None = None,
+    level: float = 0.95,
+    each: OnProgress = lambda: None,
+) -> Report:
+    """Play test episodes in the factual and in counterfactual worlds, and measure every notion.
+
+    Args:
+        model: See `play`.
+        rules: The environment.
+        episodes: Number of episodes.
+        seed: Seed of the first episode.
+        about: Information about the test to include in the report.
+        level: Confidence level of the intervals.
+        each: Called after each batch, see `batches`.
+
+    Returns:
+        Estimates by the names of `fair_envs.metrics.fairness_report`. The counterfactual notion has the name of its
+        worlds in brackets, see `WORLDS`. The details contain how often each group selected and executed each action.
+    """
+    played: list[EpisodeResults] = []
+    worlds: list[Counterfactual] = []
+    for done, count in zip(range(0, episodes, BATCH), batches(episodes), strict=True):
+        played.append(play(model, rules, episodes=count, seed=seed + done))
+        worlds.append(counterfactual(model, rules, episodes=count, seed=seed + done))
+        each()
+    results = _joined(played)
+    pairs = {"own": ("factual", "own"), "same": ("factual", "same"), "games": ("everybody", "none")}
+    estimates = measured(
+        results.returns,
+        {name: (_of_world(worlds, real), _of_world(worlds, other)) for name, (real, other) in pairs.items()},
+        legitimate=next(iter(rules.spec.legitimate), None),
+        level=level,
+    )
+    return Report(
+        labels=("number",),
+        estimates={(name,): found for name, found in estimates.items()},
+        about={"episodes": episodes, "seed": seed, **(about or {})},
+        details={
+            "worlds": dict(WORLDS),
+            "groups": list(rules.spec.groups),
+            "selected": results.selected.tolist(),
+            "executed": results.executed.tolist(),
+        },
+        notes=[f"[{name}]: {meaning}" for name, meaning in WORLDS.items()],
+    )
+
+
+def _of_world(parts: Sequence[Counterfactual], world: str) -> Returns:
+    return Returns.concat(getattr(part, world) for part in parts)
+
+
+def measured(
+    returns: Returns, worlds: Mapping[str, tuple[Returns, Returns]], *, legitimate: str | None, level: float
+) -> dict[str, Estimate]:
+    """Return every notion; the counterfactual notion is measured for each pair of factual and counterfactual worlds."""
+    estimates: dict[str, Estimate] = {}
+    for name, (factual, other) in worlds.items():
+        report = fairness_report(
+            returns,
+            sensitive=SENSITIVE,
+            legitimate=legitimate,
+            counterfactual=other,
+            factual=factual,
+            level=level,
+            resamples=2000,
+        )
+        for key, estimate in report.items():
+            estimates[f"{key}[{name}]" if key.startswith(COUNTERFACTUAL) else key] = estimate
+    return estimates

@@ -8,7 +8,7 @@ import pytest
 import torch as th
 
 from fair_envs import baselines
-from fair_envs.baselines.evaluating import LENGTH, RETURN
+from fair_envs.baselines.eval_callback import LENGTH, RETURN
 from fair_envs.baselines.methods import method_for
 from tests.baselines.test_team_training import config
 from tests.helpers import LITTLE
