@@ -8,7 +8,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fair_envs.assessment.played import System, exactly, system_of
-from fair_envs.assessment.policies import is_run, name_of, parameters_of_run, policy_of
+from fair_envs.assessment.policies import (
+    is_run,
+    kind_of,
+    name_of,
+    parameters_of_run,
+    policy_of,
+    training_of_run,
+)
 from fair_envs.assessment.pooling import (
     Difference,
     Largest,
@@ -124,13 +131,8 @@ def evaluate(
         check_count(argument, number)
     check_level(level)
     check_seeds(seed, episodes)
-    if isinstance(env, str) and isinstance(policy, str | Path) and is_run(str(policy)):
-        env_id = environment_id(env)
-        trained = parameters_of_run(Path(policy), env_id)
-        if trained is not None:
-            task = task_of(env_id) if task is None else task
-            env, parameters = exactly(env_id, {**trained, **(parameters or {})}), None
-    system = system_of(env, task=task, parameters=parameters)
+    run = Path(policy) if isinstance(policy, str | Path) and is_run(str(policy)) else None
+    system = _system(env, run, task=task, parameters=parameters)
     plan = Plan(system, lanes=min(lanes, episodes), shuffles=shuffles, level=level, seed=seed)
     reason = no_twins(system)
     if twins is True and reason:
@@ -141,7 +143,9 @@ def evaluate(
     if twins and not reason:
         given: dict[str, Any] = {"episodes": episodes, "seed": seed, "lanes": plan.lanes, "level": level}
         rows += twin_rows(system, chosen, threads=threads, **given)
-    about = {"episodes": episodes, "seed": seed, "level": level, "parameters": dict(system.parameters)}
+    about: dict[str, Any] = {"episodes": episodes, "seed": seed, "level": level, "shuffles": shuffles}
+    about |= {"task": system.task.env_id, "parameters": dict(system.parameters), "kind": kind_of(policy)}
+    about |= {} if run is None else {"run": training_of_run(run)}
     return Evaluation(
         policy=name or name_of(policy),
         env_id=system.env_id,
@@ -152,6 +156,18 @@ def evaluate(
         curve=plan.curve(played),
         notes=tuple(plan.notes()),
     )
+
+
+def _system(env: Any, run: Path | None, *, task: Task | str | None, parameters: Mapping[str, Any] | None) -> System:
+    """Return what is evaluated; an environment that is given by its id has the parameters of the run's training."""
+    if isinstance(env, str) and run is not None:
+        env_id = environment_id(env)
+        trained = parameters_of_run(run, env_id)
+        if trained is not None:
+            values = {**trained, **(parameters or {})}
+            system = system_of(exactly(env_id, values), task=task_of(env_id) if task is None else task)
+            return replace(system, env_id=env_id, parameters=values)
+    return system_of(env, task=task, parameters=parameters)
 
 
 def check(env: Any, *, task: Task | str | None = None, parameters: Mapping[str, Any] | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -231,8 +231,6 @@ def of_run(
     report = own_report(method, run, param, progress=options["progress"], **numbers)
     if method.policy is not None:
         found = evaluated(side, **options)
-        about = {**found[0].about, "run": str(run), "training": settings.as_dict()}
-        found[0] = replace(found[0], about=about)
         show_evaluations(found)
     save_all(found, report, folder, ONE_TRAINING)
 
@@ -358,42 +356,56 @@ def check_notions(side: Side, *, attribute: Sequence[str] | None, form: str | No
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs in one environment.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Folders of runs in one environment, or files of their evaluations (.json)."
+        ),
+    ],
     task: Annotated[
         str | None, typer.Option(metavar="ID", help="Use the task of another environment; default: that of the runs.")
     ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A policy beside the runs; may be repeated. Default: random and the scripted ones."
+            metavar="NAME",
+            help="A policy beside the runs; may be repeated. Default: those in the files, or random and the scripted "
+            "ones.",
         ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for tables and plots; default: runs/compare-N.")
     ] = None,
-    episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
-    seed: Annotated[int, typer.Option(help="Seed of the first test episode.", min=0)] = TEST_SEEDS,
+    episodes: Annotated[
+        int | None, typer.Option(help="Number of test episodes; default: as in the stored evaluations, or 64.", min=1)
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help=f"Seed of the first one; default: as in the stored evaluations, or {TEST_SEEDS}.", min=0),
+    ] = None,
     param: Param = None,
     progress: ShowProgress = True,
 ) -> None:
     """Compare runs of any methods with each other, and with random and scripted policies.
 
-    Runs of one method with different seeds are one column, with intervals over the seeds. Evaluations are stored in the
+    Runs of one method with different seeds are one row, with intervals over the seeds. Evaluations are stored in the
     folders of the runs, so an interrupted comparison resumes when it is started again.
+
+    Files of evaluations are used without playing: evaluation.json of `fair-envs evaluate`, and evaluations.json, which
+    every comparison saves and which makes the same comparison again.
 
     The table, a plot of performance against the gap, and a plot of the groups' rates are saved. Below the table it says
     who gains and who loses compared with reward-only PPO, and which methods beat the best scripted policy.
     """
     from fair_envs.experiments.comparing import compare as compared
+    from fair_envs.experiments.entries import entries_of
     from fair_envs.tasks import environment_id
 
-    for run in runs:
-        if not (run / "config.json").is_file():
-            raise ValueError(f"RUN must be the folder of a run, with a config.json, got {str(run)!r}")
     if task is not None:
         environment_id(task)
     folder = new_path(out, stem="compare")
-    texts = assigned(param or (), what="param")
+    first = entries_of(runs)[0]
+    every = environment_parameters(first.env_id, param, base=first.parameters) if param else {}
     found = compared(
         runs,
         task=task,
@@ -401,22 +413,10 @@ def compare(
         out=folder,
         episodes=episodes,
         seed=seed,
-        parameters=parsed(runs[0], param, names=texts),
+        parameters={name: every[name] for name in assigned(param or (), what="param")},
         progress=progress,
     )
     terminal().print(found.table())
     for line in found.footnotes():
         typer.echo(line)
     typer.echo(f"saved {folder}")
-
-
-def parsed(run: Path, param: Sequence[str] | None, *, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the given parameters of a run's environment, converted to the types of their fields."""
-    if not names:
-        return {}
-    from fair_envs.assessment.policies import parameters_of_run
-    from fair_envs.support.files import read_json
-
-    env_id = str(read_json(run / "config.json", dict).get("env_id"))
-    every = environment_parameters(env_id, param, base=parameters_of_run(run, env_id))
-    return {name: every[name] for name in names}
