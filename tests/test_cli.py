@@ -629,6 +629,20 @@ def test_random_and_scripted_policies_stand_beside_a_policy(empty_folder: Path) 
     assert not (empty_folder / "found" / "report.json").exists()
 
 
+def test_each_run_is_evaluated_in_the_parameters_of_its_training(run_folder: Path, empty_folder: Path) -> None:
+    other = empty_folder / "extended"
+    options = (*TINY_OPTIONS, "-p", "observation=extended", *SMALL, "--out", other)
+    assert Said("train", "fair-ppo", ENV_ID, *options).code == 0
+    policies = ("--policy", "random", "--policy", run_folder, "--policy", other)
+    said = Said("evaluate", ENV_ID, *policies, "--episodes", "2", "--no-progress", "--out", "found")
+    assert said.code == 0, said.text
+    found = json.loads((empty_folder / "found" / "evaluation.json").read_text())
+    assert [one["about"]["parameters"]["observation"] for one in found] == ["ten", "ten", "extended"]
+    assert "The evaluations differ in the environment's observation (ten, extended)" in said.flat
+    extended = fair_envs.evaluate(ENV_ID, other, episodes=2, shuffles=0)
+    assert extended.performance.value == found[2]["rows"][0]["value"]
+
+
 def test_the_task_of_another_environment_can_be_used(empty_folder: Path) -> None:
     short = ("-p", "horizon=30", "--episodes", "2", "--no-progress", "--out", "found")
     said = Said("evaluate", "FairLending-v0", "--task", "FairHiring-v0", "-p", "feedback=full", *short)

@@ -35,7 +35,8 @@ class Side:
 
     Attributes:
         env_id: The environment.
-        parameters: Its parameters.
+        parameters: Its parameters: those of the training of the first run among the policies, or those of the task.
+        own: The parameters of each policy: a run is evaluated in those of its own training.
         task: Id of the environment whose task is used.
         policies: The policies.
         episodes: Number of test episodes.
@@ -44,6 +45,7 @@ class Side:
 
     env_id: str
     parameters: Mapping[str, Any]
+    own: Mapping[str, Mapping[str, Any]]
     task: str
     policies: Sequence[str]
     episodes: int
@@ -178,7 +180,16 @@ def in_environment(
     names = [*(policies or ["random"]), *(["random", *chosen.scripted] if beside else ())]
     base = parameters_for(env_id, chosen, names, {})
     parameters = environment_parameters(env_id, param, base=base)
-    return Side(env_id, parameters, task or env_id, list(dict.fromkeys(names)), episodes, seed)
+    own = {name: environment_parameters(env_id, param, base=trained_in(name, env_id, base)) for name in names}
+    return Side(env_id, parameters, own, task or env_id, list(own), episodes, seed)
+
+
+def trained_in(policy: str, env_id: str, base: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters of the training if a policy is a run of an environment, otherwise those in ``base``."""
+    from fair_envs.assessment.policies import is_run, parameters_of_run
+
+    found = parameters_of_run(Path(policy), env_id) if is_run(policy) else None
+    return base if found is None else found
 
 
 def check_policies(side: Side) -> None:
@@ -189,10 +200,10 @@ def check_policies(side: Side) -> None:
     from fair_envs.registration import TABLE
     from fair_envs.tasks import task_of
 
-    env = exactly(side.env_id, side.parameters)
-    check(env, task=task_of(side.task))
-    if side.env_id in TABLE:
-        for name in side.policies:
+    for name in side.policies:
+        env = exactly(side.env_id, side.own[name])
+        check(env, task=task_of(side.task))
+        if side.env_id in TABLE:
             one_step(env, policy_tried(name, env))
 
 
@@ -255,13 +266,14 @@ def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> No
 def show_evaluations(found: Sequence[Any]) -> None:
     """Print the table of evaluations and how to read it."""
     from fair_envs.assessment.result import reading, table_of
+    from fair_envs.experiments.entries import notes_on
 
     terminal().print(table_of(found))
     several = len(found) > 1
     for one in found:
         for line in [*one.summary(), *one.notes]:
             typer.echo(f"{one.policy}: {line}" if several else line)
-    for line in reading(found[0]):
+    for line in [*notes_on([one.about["parameters"] for one in found]), *reading(found[0])]:
         typer.echo(line)
 
 
@@ -274,7 +286,7 @@ def evaluated(side: Side, *, engine: str, jobs: int, progress: bool) -> list[Any
     from fair_envs.experiments.evaluations import evaluation_cell, read_evaluation
 
     shared: dict[str, Any] = {"task": side.task, "episodes": side.episodes, "seed": side.seed}
-    cells = [evaluation_cell(side.env_id, name, side.parameters, **shared) for name in side.policies]
+    cells = [evaluation_cell(side.env_id, name, side.own[name], **shared) for name in side.policies]
     found = run_all(cells, engine=engine, jobs=jobs, progress=progress, read=read_evaluation)
     return [found[cell.key] for cell in cells]
 
@@ -330,7 +342,7 @@ def of_notions(
 
     form, flip = form or "difference", flip or "protected"
     given: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "flip": flip}
-    each = {name: system_cells(side.env_id, side.parameters, name, **given) for name in side.policies}
+    each = {name: system_cells(side.env_id, side.own[name], name, **given) for name in side.policies}
     cells = [cell for own in each.values() for cell in own]
     parts = run_all(cells, engine=engine, jobs=jobs, progress=progress, read=read_system)
     found = {name: systems.Episodes.joined([parts[cell.key] for cell in own]) for name, own in each.items()}

@@ -188,16 +188,20 @@ def differences(entries: Sequence[Entry], evaluated: Sequence[Mapping[str, Any]]
         entries: Runs and stored evaluations.
         evaluated: The parameters in which each of them is evaluated.
     """
-    trained = [one.training["settings"].get("parameters", {}) for one in entries if one.training]
+    yield from notes_on(evaluated)
     in_tests = dict(_different(evaluated))
-    for name, values in in_tests.items():
+    for name, values in _different([one.training["settings"].get("parameters", {}) for one in entries if one.training]):
+        if name not in in_tests:
+            yield f"The runs were trained with different values of the environment's {name} ({values})."
+
+
+def notes_on(evaluated: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a note for each parameter of the environment in which evaluations differ."""
+    for name, values in _different(evaluated):
         yield (
             f"The evaluations differ in the environment's {name} ({values}): runs are evaluated as they were trained, "
             "so differences may be due to that."
         )
-    for name, values in _different(trained):
-        if name not in in_tests:
-            yield f"The runs were trained with different values of the environment's {name} ({values})."
 
 
 def _different(parameters: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
