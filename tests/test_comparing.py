@@ -13,6 +13,7 @@ import pytest
 from fair_envs.assessment.policies import Kind
 from fair_envs.assessment.result import Evaluation, Row, read, save, save_compact
 from fair_envs.experiments.comparing import Comparison, Contender, change
+from fair_envs.experiments.tables import TableOfRows
 from fair_envs.metrics import Estimate
 
 GROUPS = ("rich", "poor")
@@ -136,6 +137,17 @@ def test_a_comparison_is_saved_as_tables_and_plots(tmp_path: Path) -> None:
     plain = json.loads((tmp_path / "comparison.json").read_text())
     assert plain["numbers"]["fair"]["gap"]["value"] == pytest.approx(0.1)
     assert "it levels up" in plain["sentences"][0]
+
+
+def test_many_policies_are_rows_whose_columns_continue_in_further_tables() -> None:
+    many = comparison(BASE, *(contender(f"fair-{k}", 0.9, 0.7, 0.6) for k in range(4)))
+    few = comparison(*many.contenders[:4])
+    own = [line for line in str(many).splitlines() if line.startswith("fair-3  ")]
+    assert len(own) == 2 and max(map(len, own)) <= 120
+    assert str(few).splitlines()[0].split() == ["number", "ppo", "fair-0", "fair-1", "fair-2"]
+    wide = TableOfRows({name: {f"column {k}": "x" * 30 for k in range(5)} for name in ("a", "b")}, "policy")
+    assert list(wide.parts(120)) == [["column 0", "column 1", "column 2"], ["column 3", "column 4"]]
+    assert [len(part) for part in wide.parts(10)] == [1] * 5  # too narrow for any
 
 
 # Runs -----------------------------------------------------------------------------------------------------------------

@@ -265,10 +265,13 @@ def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> No
 
 def show_evaluations(found: Sequence[Any]) -> None:
     """Print the table of evaluations and how to read it."""
-    from fair_envs.assessment.result import reading, table_of
+    from fair_envs.assessment.result import reading
+    from fair_envs.experiments.comparing import MOST_COLUMNS, table_of
     from fair_envs.experiments.entries import notes_on
 
     terminal().print(table_of(found))
+    if len(found) > MOST_COLUMNS:
+        typer.echo("\nThese are the main numbers; all others are in evaluation.csv.")
     several = len(found) > 1
     for one in found:
         for line in [*one.summary(), *one.notes]:

@@ -19,12 +19,13 @@ import fair_envs
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.policies import Kind, kind_of
 from fair_envs.assessment.result import PLAIN_WIDTH, save_compact
+from fair_envs.assessment.result import table_of as every_number
 from fair_envs.core import check_count
 from fair_envs.evaluation.reports import short
 from fair_envs.experiments.entries import Entry, agreed, check_parameters, differences, entries_of, labels_of
 from fair_envs.experiments.evaluations import evaluation_cell, read_evaluation
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.experiments.tables import markdown
+from fair_envs.experiments.tables import TableOfRows, markdown
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.support.parameters import meant
 from fair_envs.support.progress import progress_bar
@@ -38,6 +39,8 @@ CACHE = "evaluations"
 """The folder inside a run's folder in which its evaluations are stored."""
 
 LEVEL = 0.95
+
+MOST_COLUMNS = 4  # of policies in a table; with more, policies are rows
 
 SECTIONS_USED = ("performance", "rate", "gap", "short-term", "long-term", "welfare")
 
@@ -142,18 +145,27 @@ class Comparison:
         """The numbers of each contender."""
         return {one.name: one.numbers() for one in self.contenders}
 
-    def table(self) -> Table:
-        """Return the table for the terminal: one column for each contender."""
+    def table(self) -> Table | TableOfRows:
+        """Return the table for the terminal: a column for each contender, or a row if there are many."""
+        cells = {self._heading(one): self._cells(one) for one in self.contenders}
+        if len(cells) > MOST_COLUMNS:
+            return TableOfRows(cells, "policy")
         shown = Table("number", box=None, pad_edge=False)
-        for one in self.contenders:
-            seeds = len(one.evaluations)
-            shown.add_column(Text(one.name + (f" ({seeds} seeds)" if seeds > 1 else "")), overflow="fold")
-        for number in next(iter(self.rows.values())):
-            cells = [short(own[number]) for own in self.rows.values()]
-            if number == "gap":
-                cells = [f"{cell} ~{one.noise:.2g}" for cell, one in zip(cells, self.contenders, strict=True)]
-            shown.add_row(Text(self._title(number)), *map(Text, cells))
+        for name in cells:
+            shown.add_column(Text(name), overflow="fold")
+        for title in self._cells(self.contenders[0]):
+            shown.add_row(Text(title), *(Text(own[title]) for own in cells.values()))
         return shown
+
+    def _heading(self, one: Contender) -> str:
+        seeds = len(one.evaluations)
+        return one.name + (f" ({seeds} seeds)" if seeds > 1 else "")
+
+    def _cells(self, one: Contender) -> dict[str, str]:
+        """Return the texts of a contender's numbers by their titles."""
+        own = {number: short(estimate) for number, estimate in self.rows[one.name].items()}
+        own["gap"] += f" ~{one.noise:.2g}"
+        return {self._title(number): own.get(number, "") for number in next(iter(self.rows.values()))}
 
     def _title(self, number: str) -> str:
         groups = self.contenders[0].groups
@@ -253,6 +265,14 @@ class Comparison:
         rows = {name: {number: one.as_dict() for number, one in own.items()} for name, own in self.rows.items()}
         kinds = {one.name: {"kind": one.kind, "seeds": len(one.evaluations)} for one in self.contenders}
         return {**about, "policies": kinds, "numbers": rows, "sentences": self.footnotes()}
+
+
+def table_of(evaluations: Sequence[Evaluation]) -> Table | TableOfRows:
+    """Return a table for the terminal: all numbers of a few policies, or the main numbers of many."""
+    if len(evaluations) <= MOST_COLUMNS:
+        return every_number(evaluations)
+    first, contenders = evaluations[0], [Contender(one.policy, one.about["kind"], [one]) for one in evaluations]
+    return Comparison(env_id=first.env_id, rate=first.rate, contenders=contenders).table()
 
 
 def _used(one: Evaluation) -> Evaluation:
