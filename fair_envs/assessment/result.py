@@ -253,11 +253,16 @@ def save(evaluations: Sequence[Evaluation], folder: Path) -> None:
 
 
 def save_compact(evaluations: Sequence[Evaluation], file: Path) -> None:
-    """Write evaluations into a small file: one line for each, and six significant digits of each number; see `read`."""
-    plain = (one.as_dict() for one in evaluations)
-    rounded = ({**one, "rows": _rounded(one["rows"]), "curve": _rounded(one["curve"])} for one in plain)
-    lines = [json.dumps(one, allow_nan=False, default=str, separators=(",", ":")) for one in rounded]
+    """Write `rounded` evaluations into a small file, with one line for each; see `read`."""
+    plain = (rounded(one).as_dict() for one in evaluations)
+    lines = [json.dumps(one, allow_nan=False, default=str, separators=(",", ":")) for one in plain]
     replace_file(file, ("[\n" + ",\n".join(lines) + "\n]\n").encode())
+
+
+def rounded(one: Evaluation) -> Evaluation:
+    """Return an evaluation with six significant digits of each number; rounding it again changes nothing."""
+    plain = one.as_dict()
+    return Evaluation.from_dict({**plain, "rows": _rounded(plain["rows"]), "curve": _rounded(plain["curve"])})
 
 
 def _rounded(found: Any) -> Any:

@@ -18,7 +18,7 @@ from rich.text import Text
 import fair_envs
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.policies import Kind, kind_of
-from fair_envs.assessment.result import PLAIN_WIDTH, save_compact
+from fair_envs.assessment.result import PLAIN_WIDTH, rounded, save_compact
 from fair_envs.assessment.result import table_of as every_number
 from fair_envs.core import check_count
 from fair_envs.evaluation.reports import short
@@ -381,19 +381,19 @@ def compare(
     numbers = {name: agreed(entries, name, *own) for name, own in wanted.items()}
     shared: dict[str, Any] = {"task": task, **numbers, "level": agreed(entries, "level", None, LEVEL)}
     others = _names(task, policies, stored=[str(one) for one in entries if one.kind != "trained"])
-    found: list[tuple[str, Kind, Evaluation]] = []
+    found: list[tuple[str, Kind, Evaluation]] = []  # rounded as in files, so both give the same table
     missing = len(others) + sum(one.evaluation is None for one in entries)
     kept: Any = TemporaryDirectory() if out is None else nullcontext(str(Path(out) / CACHE))
-    with progress_bar("evaluating", total=missing, shown=progress) as advanced, kept as folder:
+    with progress_bar("evaluating", total=missing, shown=progress and missing > 0) as advanced, kept as folder:
         for one, label in zip(entries, labels_of(entries), strict=True):
             evaluation = one.evaluation
             if evaluation is None:
                 evaluation = _evaluated(one, given, shared)
                 advanced()
-            found.append((label, one.kind, replace(evaluation, policy=label)))
+            found.append((label, one.kind, replace(rounded(evaluation), policy=label)))
         for name in others:
             cell = evaluation_cell(env_id, name, base, **shared)
-            found.append((name, kind_of(name), read_evaluation(run_cell(cell, Path(folder)))))
+            found.append((name, kind_of(name), rounded(read_evaluation(run_cell(cell, Path(folder))))))
             advanced()
     _check_alike([own for _, _, own in found])
     comparison = Comparison(
