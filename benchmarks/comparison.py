@@ -1,7 +1,9 @@
 """Train methods with several seeds on an environment and compare them: ``python benchmarks/comparison.py ID``.
 
 Every run is resumed where it stopped, so an interrupted comparison continues. Seeds come first: after the first round,
-each method has one run. The result is that of ``fair-envs compare`` on all complete runs.
+each method has one run. Each run is evaluated after its training, and the evaluation is stored in
+``OUT/ID/evaluations``; what is stored is not trained again, even if the run is gone. The result is that of
+``fair-envs compare`` on the stored evaluations.
 """
 
 import argparse
@@ -9,19 +11,23 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.progress import track
 
+from fair_envs.assessment.result import read, save_compact
 from fair_envs.baselines import methods
 from fair_envs.baselines.runs import Run
 from fair_envs.tasks import task_of
 
 
-def main() -> None:
-    """Train what is missing, and compare what is complete."""
+def main(words: Sequence[str] | None = None) -> None:
+    """Train and evaluate what is missing, and compare what is stored."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("id", help="Id of the environment.")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="Folder of the runs.")
@@ -29,19 +35,44 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=32, help="Test episodes of each run.")
     parser.add_argument("--jobs", type=int, default=1, help="Trainings at a time.")
     parser.add_argument("--method", action="append", help="Only this method; may be repeated. [all]")
-    given = parser.parse_args()
-    rules = task_of(given.id).rules()
-    names = given.method or [one.name for one in methods.methods() if not one.reason(given.id, rules, {})]
+    given = parser.parse_args(words)
+    names = given.method or supported(given.id)
     cells = [(name, seed) for seed in range(given.seeds) for name in names]
     folder: Path = given.out / given.id
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "evaluations").mkdir(parents=True, exist_ok=True)
+    work = partial(trained_and_evaluated, given.id, folder=folder, episodes=given.episodes)
     with ThreadPoolExecutor(given.jobs) as pool:
-        trained = pool.map(lambda cell: train(given.id, cell[0], cell[1], folder / f"{cell[0]}-{cell[1]}"), cells)
-        failed = [error for error in track(trained, total=len(cells), description=given.id) if error]
+        ended = pool.map(lambda cell: work(*cell), cells)
+        failed = [error for error in track(ended, total=len(cells), description=given.id) if error]
     (folder / "failed.json").write_text(json.dumps(failed, indent=1) + "\n")
-    complete = [str(run) for run in runs(folder, names) if is_complete(run)]
-    words = ["compare", *complete, "--episodes", str(given.episodes), "--out", str(numbered(folder))]
-    subprocess.run([sys.executable, "-m", "fair_envs.cli", *words], env=environment(), check=True)
+    stored = [str(file) for name, seed in cells if (file := stored_at(folder, name, seed)).exists()]
+    if not stored:
+        sys.exit("nothing to compare: " + ("; ".join(failed) or "there are no methods"))
+    error = command("compare", *sorted(stored), "--out", str(numbered(folder)), shown=True)
+    sys.exit(error or None)
+
+
+def supported(env_id: str) -> list[str]:
+    """Return the methods that train on an environment, and whose policies play by themselves."""
+    rules = task_of(env_id).rules()
+    return [one.name for one in methods.methods() if one.policy is not None and not one.reason(env_id, rules, {})]
+
+
+def stored_at(folder: Path, method: str, seed: int) -> Path:
+    """Return the file of a cell's evaluation."""
+    return folder / "evaluations" / f"{method}-{seed}.json"
+
+
+def trained_and_evaluated(env_id: str, method: str, seed: int, *, folder: Path, episodes: int) -> str:
+    """Train or resume a run and evaluate it, unless its evaluation is stored; return why it failed, or ""."""
+    file, run = stored_at(folder, method, seed), folder / f"{method}-{seed}"
+    if file.exists():
+        return ""
+    try:
+        error = train(env_id, method, seed, run) or evaluate(env_id, method, run, file, episodes=episodes)
+    except (OSError, ValueError) as damage:  # of a run that cannot be read: the other cells continue
+        error = str(damage)
+    return f"{run.name}: {error}" if error else ""
 
 
 def train(env_id: str, method: str, seed: int, run: Path) -> str:
@@ -50,13 +81,27 @@ def train(env_id: str, method: str, seed: int, run: Path) -> str:
         return ""
     begin = ["train", method, env_id, "--out", str(run), "--seed", str(seed)]
     words = ["train", "--out", str(run), "--resume"] if (run / "config.json").exists() else begin
+    return command(*words, "--no-progress")
+
+
+def evaluate(env_id: str, method: str, run: Path, file: Path, *, episodes: int) -> str:
+    """Evaluate a run and store its evaluation; return why it failed, or ""."""
+    with TemporaryDirectory() as place:
+        found = Path(place) / "found"
+        words = ["evaluate", env_id, "--policy", str(run), "--episodes", str(episodes), "--out", str(found)]
+        error = command(*words, "--no-progress")
+        if not error:
+            save_compact([replace(one, policy=method) for one in read(found / "evaluation.json")], file)
+    return error
+
+
+def command(*words: str, shown: bool = False) -> str:
+    """Run the command line; return the last line of its output if it failed, otherwise ""."""
     done = subprocess.run(
-        [sys.executable, "-m", "fair_envs.cli", *words, "--no-progress"],
-        env=environment(),
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "fair_envs.cli", *words], env=environment(), capture_output=not shown, text=True
     )
-    return "" if done.returncode == 0 else f"{run.name}: {(done.stderr or done.stdout).strip().splitlines()[-1]}"
+    lines = (done.stderr or done.stdout or "").strip().splitlines()
+    return (lines[-1] if lines else f"exit status {done.returncode}") if done.returncode else ""
 
 
 def is_complete(run: Path) -> bool:
@@ -65,12 +110,6 @@ def is_complete(run: Path) -> bool:
         return False
     kept = Run(run)
     return bool(kept.logged_steps() >= kept.config().get("steps", 0))
-
-
-def runs(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """Yield the folders of the methods' runs."""
-    for name in names:
-        yield from sorted(folder.glob(f"{name}-[0-9]*"))
 
 
 def numbered(folder: Path) -> Path:

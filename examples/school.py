@@ -2,8 +2,11 @@
 
 The environment does not depend on fair-envs. `Annotate` says where the record of each decision comes from: the group is
 an entry of the observation, and the label (whether the student was prepared) is in ``info``. Then notions can be
-measured, and wrappers and learners work. Run it with ``python examples/school.py``; it takes less than half a minute.
-After ``import school``, ``gym.make("School-v0")`` makes the environment.
+measured, and wrappers and learners work. `add_task` says what is measured in it, and names teachers for comparison.
+
+Run it with ``python examples/school.py``; it takes less than half a minute. After ``import school``,
+``gym.make("School-v0")`` makes the environment. In the folder of this file, ``fair-envs train ppo school:School-v0``
+trains on it; ``docs/own-environment.md`` shows further commands.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 from fair_envs.baselines import PCN, PCNSettings, cover
 from fair_envs.metrics import GroupNotion, History, SlidingWindow
 from fair_envs.metrics.history import Full
+from fair_envs.tasks import Task, add_task
 from fair_envs.wrappers import Annotate, FairnessObjectives, FairnessPenalty
 
 FAIL, PASS = range(2)
@@ -24,8 +28,11 @@ GROUPS = ("day", "evening")
 NOTIONS = ("demographic_parity", "equal_opportunity")
 MEMORY = SlidingWindow(200)  # gaps in rewards compare the last 200 students
 
-Teacher = Callable[[NDArray[Any]], int]
-"""Decides from an observation: the score, whether it is an evening student, and the share of prepared classmates."""
+Teacher = Callable[[NDArray[Any]], NDArray[Any]]
+"""Decides from observations (..., 3): score, whether it is an evening student, share of prepared classmates.
+
+The second argument, uniform random numbers, is not used; `fair_envs.evaluate` passes it to policies.
+"""
 
 
 # ------------------------------------------------------------------------------------------------- the environment
@@ -85,24 +92,34 @@ def annotated_school(**parameters: Any) -> Annotate:
 
 
 gym.register("School-v0", entry_point=annotated_school)
+add_task(
+    Task(
+        env_id="School-v0",
+        summary="Prepared students should pass equally often in both groups.",
+        short="equal_opportunity",
+        rate="equal_opportunity",
+        scripted=("school:one_threshold", "school:corrected_threshold"),
+        steps=20_000,
+    )
+)
 
 
 # --------------------------------------------------------------------------------------- measuring scripted teachers
 
 
-def pass_everyone(observation: NDArray[Any]) -> int:
+def pass_everyone(observation: NDArray[Any], uniforms: Any = None) -> NDArray[Any]:
     """Pass every student."""
-    return PASS
+    return np.full(observation.shape[:-1], PASS)
 
 
-def one_threshold(observation: NDArray[Any]) -> int:
+def one_threshold(observation: NDArray[Any], uniforms: Any = None) -> NDArray[Any]:
     """Pass scores above the middle between prepared and unprepared day students."""
-    return int(observation[0] > 0.5)
+    return np.where(observation[..., 0] > 0.5, PASS, FAIL)
 
 
-def corrected_threshold(observation: NDArray[Any]) -> int:
+def corrected_threshold(observation: NDArray[Any], uniforms: Any = None) -> NDArray[Any]:
     """Correct the scores of evening students before comparing them."""
-    return int(observation[0] + 0.2 * observation[1] > 0.5)
+    return np.where(observation[..., 0] + 0.2 * observation[..., 1] > 0.5, PASS, FAIL)
 
 
 TEACHERS: dict[str, Teacher] = {
@@ -128,7 +145,7 @@ def played(env: Any, teacher: Teacher, *, seed: int) -> Iterator[tuple[float, di
     observation, _ = env.reset(seed=seed)
     ended = False
     while not ended:
-        observation, reward, _, ended, info = env.step(teacher(observation))
+        observation, reward, _, ended, info = env.step(int(teacher(observation)))
         yield float(reward), info
 
 

@@ -625,7 +625,23 @@ def test_random_and_scripted_policies_stand_beside_a_policy(empty_folder: Path) 
     rates = {one["policy"]: [row["value"] for row in one["rows"] if row["section"] == "rate"] for one in found}
     assert rates["always"] == [1, 1] and rates[f"{HERE}:still"] == [0, 0]
     assert "always: No two groups differ in their true positive rate." in said.text
+    assert said.text.startswith(" ") and "\nmax-reward  " in said.text  # five policies are rows
+    assert "all others are in evaluation.csv" in said.text
     assert not (empty_folder / "found" / "report.json").exists()
+
+
+def test_each_run_is_evaluated_in_the_parameters_of_its_training(run_folder: Path, empty_folder: Path) -> None:
+    other = empty_folder / "extended"
+    options = (*TINY_OPTIONS, "-p", "observation=extended", *SMALL, "--out", other)
+    assert Said("train", "fair-ppo", ENV_ID, *options).code == 0
+    policies = ("--policy", "random", "--policy", run_folder, "--policy", other)
+    said = Said("evaluate", ENV_ID, *policies, "--episodes", "2", "--no-progress", "--out", "found")
+    assert said.code == 0, said.text
+    found = json.loads((empty_folder / "found" / "evaluation.json").read_text())
+    assert [one["about"]["parameters"]["observation"] for one in found] == ["ten", "ten", "extended"]
+    assert "The evaluations differ in the environment's observation (ten, extended)" in said.flat
+    extended = fair_envs.evaluate(ENV_ID, other, episodes=2, shuffles=0)
+    assert extended.performance.value == found[2]["rows"][0]["value"]
 
 
 def test_the_task_of_another_environment_can_be_used(empty_folder: Path) -> None:
@@ -667,8 +683,11 @@ def test_runs_are_compared(run_folder: Path, empty_folder: Path) -> None:
     assert said.code == 0, said.text
     assert "gap of return per step: full_speed - half_speed" in said.flat and "saved found" in said.text
     assert (empty_folder / "found" / "comparison.md").exists() and (run_folder / "evaluations").is_dir()
+    again = Said("compare", "found/evaluations.json", "--no-progress", "--out", "again")
+    assert again.text == said.text.replace("saved found", "saved again")
     assert "RUN must be the folder of a run" in mistake("compare", "nowhere")
     assert "which exists" in mistake("compare", run_folder, "--out", "found")
+    assert "must be made with the episodes 3" in mistake("compare", "found/evaluations.json", "--episodes", "3")
 
 
 def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone() -> None:

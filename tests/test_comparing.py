@@ -1,15 +1,19 @@
 """Runs side by side: who gains and who loses, means over seeds, and evaluations that are kept."""
 
 import json
+import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fair_envs.assessment.result import Evaluation, Row
-from fair_envs.experiments.comparing import Comparison, Contender, Kind, change
+from fair_envs.assessment.policies import Kind
+from fair_envs.assessment.result import Evaluation, Row, read, save, save_compact
+from fair_envs.experiments.comparing import Comparison, Contender, change
+from fair_envs.experiments.tables import TableOfRows
 from fair_envs.metrics import Estimate
 
 GROUPS = ("rich", "poor")
@@ -127,11 +131,23 @@ def test_a_comparison_is_saved_as_tables_and_plots(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     comparison(BASE, contender("fair", 0.9, 0.7, 0.6)).save(tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"comparison.md", "comparison.csv", "comparison.json", "price.png", "rates.png"}
+    tables = {"comparison.md", "comparison.csv", "comparison.json"}
+    assert names == {*tables, "evaluations.json", "price.png", "rates.png"}
     assert "| ppo | 1 [1, 1] | 0.4 [0.4, 0.4]" in (tmp_path / "comparison.md").read_text()
     plain = json.loads((tmp_path / "comparison.json").read_text())
     assert plain["numbers"]["fair"]["gap"]["value"] == pytest.approx(0.1)
     assert "it levels up" in plain["sentences"][0]
+
+
+def test_many_policies_are_rows_whose_columns_continue_in_further_tables() -> None:
+    many = comparison(BASE, *(contender(f"fair-{k}", 0.9, 0.7, 0.6) for k in range(4)))
+    few = comparison(*many.contenders[:4])
+    own = [line for line in str(many).splitlines() if line.startswith("fair-3  ")]
+    assert len(own) == 2 and max(map(len, own)) <= 120
+    assert str(few).splitlines()[0].split() == ["number", "ppo", "fair-0", "fair-1", "fair-2"]
+    wide = TableOfRows({name: {f"column {k}": "x" * 30 for k in range(5)} for name in ("a", "b")}, "policy")
+    assert list(wide.parts(120)) == [["column 0", "column 1", "column 2"], ["column 3", "column 4"]]
+    assert [len(part) for part in wide.parts(10)] == [1] * 5  # too narrow for any
 
 
 # Runs -----------------------------------------------------------------------------------------------------------------
@@ -213,7 +229,7 @@ def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -
 
     with pytest.raises(ValueError, match="runs must be a list of folders"):
         compare(str(runs[0]))
-    with pytest.raises(ValueError, match="runs must have at least one folder, got none"):
+    with pytest.raises(ValueError, match="runs must have at least one folder or file of evaluations, got none"):
         compare([])
     with pytest.raises(FileNotFoundError):
         compare([tmp_path])
@@ -222,3 +238,134 @@ def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -
     (other / "config.json").write_text(json.dumps({"algorithm": "ppo", "env_id": "FairHiring-v0", "parameters": {}}))
     with pytest.raises(ValueError, match="runs must be of one environment, got FairLending-v0, FairHiring-v0"):
         compare([runs[0], other])
+    again = tmp_path / "again"
+    shutil.copytree(runs[1], again)
+    with pytest.raises(
+        ValueError, match=r"runs must have ppo with seed 1 once, got it 2 times; .*: \S+ppo-1, \S+again"
+    ):
+        compare([*runs[:2], again], policies=[], **QUICK)
+
+
+# Stored evaluations ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unplayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every attempt to play fail."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("it played")
+
+    monkeypatch.setattr("fair_envs.experiments.evaluations.evaluate", fail)
+
+
+@pytest.fixture(scope="module")
+def compared(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Comparison, Path]:
+    """Compare the runs once."""
+    from fair_envs import compare
+
+    folder = tmp_path_factory.mktemp("compared")
+    return compare(runs, out=folder, **QUICK), folder / "evaluations.json"
+
+
+@pytest.mark.usefixtures("unplayed")
+def test_the_evaluations_of_a_comparison_give_the_same_comparison_without_runs(
+    compared: tuple[Comparison, Path], tmp_path: Path
+) -> None:
+    from fair_envs import compare
+
+    first, file = compared
+    again = compare([file], out=tmp_path)
+    assert str(again) == str(first) and again.about == first.about
+    assert (tmp_path / "evaluations.json").read_bytes() == file.read_bytes()
+    assert (tmp_path / "comparison.md").read_text() == (file.parent / "comparison.md").read_text()
+
+
+def test_a_stored_evaluation_in_a_comparison_has_what_it_uses_and_is_small(compared: tuple[Comparison, Path]) -> None:
+    lines = compared[1].read_text().splitlines()[1:-1]
+    assert len(lines) == 3 + 4 and max(map(len, lines)) < 5_500  # 90 of them are less than 500 kB
+    assert not any("predictive_parity" in line or "equalized_odds" in line for line in lines)
+
+
+def test_an_evaluation_says_which_training_it_is_about_but_not_where(runs: list[Path]) -> None:
+    import fair_envs
+
+    found = fair_envs.evaluate("FairLending-v0", runs[1], episodes=1, shuffles=0, name="mine")
+    run = found.about["run"]
+    assert (run["method"], run["seed"], run["settings"]["n_steps"]) == ("ppo", 1, 16)
+    assert found.about["parameters"]["horizon"] == 50 and found.about["kind"] == "trained"
+    assert str(runs[1].parent) not in json.dumps(found.as_dict())
+
+
+@pytest.mark.usefixtures("unplayed")
+def test_files_are_labelled_by_method_and_settings_and_repeated_policies_are_one(
+    compared: tuple[Comparison, Path], tmp_path: Path
+) -> None:
+    from fair_envs import compare
+
+    stored = read(compared[1])
+    for place, one in enumerate(stored[:2]):  # each with the scripted policies beside it
+        run = {**one.about["run"], "settings": {**one.about["run"]["settings"], "gamma": 0.5 + place / 10}}
+        save([replace(one, policy="some", about={**one.about, "run": run}), *stored[3:]], tmp_path / str(place))
+    found = compare([tmp_path / "0" / "evaluation.json", tmp_path / "1" / "evaluation.json"])
+    names = [one.name for one in found.contenders]
+    assert names == ["ppo (gamma=0.5)", "ppo (gamma=0.6)", "equal-opportunity", "max-reward", "always", "random"]
+
+
+def test_runs_are_compared_with_stored_evaluations_on_their_episodes(
+    runs: list[Path], compared: tuple[Comparison, Path], tmp_path: Path
+) -> None:
+    from fair_envs import compare
+
+    some = [one for one in read(compared[1]) if one.about.get("run", {}).get("method") != "a-ppo"]
+    save_compact(some, tmp_path / "some.json")
+    found = compare([tmp_path / "some.json", runs[2]])
+    assert found.about["episodes"] == 2 and "a-ppo" in found.rows
+    assert found.rows["a-ppo"]["performance"].value == pytest.approx(
+        compared[0].rows["a-ppo"]["performance"].value, rel=1e-5
+    )
+
+
+@pytest.mark.usefixtures("unplayed")
+def test_evaluations_that_were_made_differently_are_rejected(
+    runs: list[Path], compared: tuple[Comparison, Path], tmp_path: Path
+) -> None:
+    from fair_envs import compare
+
+    file = compared[1]
+    stored = read(file)
+    with pytest.raises(ValueError, match=r"evaluations.json must be made with the episodes 5, asked for, got the epi"):
+        compare([file], episodes=5)
+    with pytest.raises(ValueError, match="must be made with the task 'FairHiring-v0', asked for"):
+        compare([file], task="FairHiring-v0")
+    with pytest.raises(ValueError, match="must be made with horizon=60, got 50 of ppo with seed 0"):
+        compare([file], parameters={"horizon": 60})
+    with pytest.raises(ValueError, match="runs must have ppo with seed 0 once, got it 2 times"):
+        compare([file, runs[0]])
+    other = replace(stored[0], about={**stored[0].about, "seed": 3})
+    save_compact([other], tmp_path / "other.json")
+    with pytest.raises(
+        ValueError, match=r"other.json must be made with the seed \d+, that of the other evaluations, got"
+    ):
+        compare([file, tmp_path / "other.json"])
+    save_compact([replace(stored[0], about={"run": "runs/ppo-1"})], tmp_path / "old.json")
+    with pytest.raises(ValueError, match=r"old.json must say what was evaluated, got one of 'ppo' without task"):
+        compare([tmp_path / "old.json"])
+    save_compact([stored[0], replace(stored[1], groups=("a", "b"))], tmp_path / "groups.json")
+    with pytest.raises(ValueError, match="by the same rate of the same groups"):
+        compare([tmp_path / "groups.json"], policies=[])
+    (tmp_path / "none.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"none.json is damaged"):
+        compare([tmp_path / "none.json"])
+
+
+@pytest.mark.usefixtures("unplayed")
+def test_evaluations_with_other_parameters_are_noted(compared: tuple[Comparison, Path], tmp_path: Path) -> None:
+    from fair_envs import compare
+
+    stored = read(compared[1])
+    parameters = {**stored[0].about["parameters"], "horizon": 70}
+    changed = replace(stored[0], about={**stored[0].about, "parameters": parameters})
+    save_compact([changed, *stored[1:]], tmp_path / "some.json")
+    (note,) = compare([tmp_path / "some.json"]).notes
+    assert note.startswith("The evaluations differ in the environment's horizon (70, 50)")

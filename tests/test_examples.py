@@ -1,5 +1,7 @@
 """The examples run, and show what they say."""
 
+import importlib
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from fair_envs.cli import app
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -45,9 +50,11 @@ def test_the_examples_measure_forgets_a_season_that_is_over(villages: dict[str, 
 
 @pytest.fixture(scope="module")
 def school() -> dict[str, Any]:
-    """Return what the example of an annotated environment defines; it registers School-v0."""
+    """Return what the example of an annotated environment defines; it registers School-v0 and its task."""
     pytest.importorskip("stable_baselines3")
-    return runpy.run_path(str(EXAMPLES / "school.py"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(EXAMPLES))
+        return vars(importlib.import_module("school"))
 
 
 def test_correcting_the_scores_of_evening_students_is_fairer_and_earns_more(school: dict[str, Any]) -> None:
@@ -74,6 +81,33 @@ def test_the_school_is_made_from_its_id_and_its_spec(school: dict[str, Any]) -> 
     steps = [[one.step(1)[-1] for _ in range(3)] for one in (env, again)]
     for info, other in zip(*steps, strict=True):
         assert info["prepared"] == other["prepared"] == bool(info["fair_feedback"]) == bool(other["fair_feedback"])
+
+
+BRIEF = {
+    "train": ("--steps", "200", "--no-progress"),
+    "evaluate": ("--episodes", "2", "--no-progress"),
+    "compare": ("--no-progress",),
+}
+
+
+@pytest.mark.usefixtures("school")
+def test_the_commands_of_the_page_about_own_environments_run(empty_folder: Path) -> None:
+    page = (EXAMPLES.parent / "docs" / "own-environment.md").read_text()
+    lines = re.findall(r"^fair-envs (.*?)(?: +#.*)?$", page, re.MULTILINE)
+    kinds = []
+    for line in lines:
+        words = line.split()
+        kind = next(word for word in words if word in BRIEF)
+        more = ("--episodes", "2") if kind == "compare" and "evaluations.json" not in line else ()
+        done = CliRunner().invoke(app, [*words, *BRIEF[kind], *more])
+        assert done.exit_code == 0, f"{line}: {done.output}"
+        kinds.append(kind)
+    assert kinds.count("train") == 4 and kinds.count("compare") == 2
+    table = (empty_folder / "runs" / "compared" / "comparison.md").read_text()
+    names = ("ppo", "fair-ppo", "elbert", "pcn", "school:one_threshold", "school:corrected_threshold", "random")
+    assert re.findall(r"^\| (\w\S*) \| ", table, re.MULTILINE) == ["policy", *names]
+    again = (empty_folder / "runs" / "compare-1" / "comparison.md").read_text()
+    assert again == table
 
 
 def test_the_study_of_traffic_tells_causes_and_remedies(tmp_path: Path) -> None:

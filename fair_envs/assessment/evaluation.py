@@ -8,7 +8,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fair_envs.assessment.played import System, exactly, system_of
-from fair_envs.assessment.policies import is_run, name_of, parameters_of_run, policy_of
+from fair_envs.assessment.policies import (
+    is_run,
+    kind_of,
+    name_of,
+    parameters_of_run,
+    policy_of,
+    training_of_run,
+)
 from fair_envs.assessment.pooling import (
     Difference,
     Largest,
@@ -124,13 +131,8 @@ def evaluate(
         check_count(argument, number)
     check_level(level)
     check_seeds(seed, episodes)
-    if isinstance(env, str) and isinstance(policy, str | Path) and is_run(str(policy)):
-        env_id = environment_id(env)
-        trained = parameters_of_run(Path(policy), env_id)
-        if trained is not None:
-            task = task_of(env_id) if task is None else task
-            env, parameters = exactly(env_id, {**trained, **(parameters or {})}), None
-    system = system_of(env, task=task, parameters=parameters)
+    run = Path(policy) if isinstance(policy, str | Path) and is_run(str(policy)) else None
+    system = _system(env, run, task=task, parameters=parameters)
     plan = Plan(system, lanes=min(lanes, episodes), shuffles=shuffles, level=level, seed=seed)
     reason = no_twins(system)
     if twins is True and reason:
@@ -141,7 +143,9 @@ def evaluate(
     if twins and not reason:
         given: dict[str, Any] = {"episodes": episodes, "seed": seed, "lanes": plan.lanes, "level": level}
         rows += twin_rows(system, chosen, threads=threads, **given)
-    about = {"episodes": episodes, "seed": seed, "level": level, "parameters": dict(system.parameters)}
+    about: dict[str, Any] = {"episodes": episodes, "seed": seed, "level": level, "shuffles": shuffles}
+    about |= {"task": system.task.env_id, "parameters": dict(system.parameters), "kind": kind_of(policy)}
+    about |= {} if run is None else {"run": training_of_run(run)}
     return Evaluation(
         policy=name or name_of(policy),
         env_id=system.env_id,
@@ -152,6 +156,18 @@ def evaluate(
         curve=plan.curve(played),
         notes=tuple(plan.notes()),
     )
+
+
+def _system(env: Any, run: Path | None, *, task: Task | str | None, parameters: Mapping[str, Any] | None) -> System:
+    """Return what is evaluated; an environment that is given by its id has the parameters of the run's training."""
+    if isinstance(env, str) and run is not None:
+        env_id = environment_id(env)
+        trained = parameters_of_run(run, env_id)
+        if trained is not None:
+            values = {**trained, **(parameters or {})}
+            system = system_of(exactly(env_id, values), task=task_of(env_id) if task is None else task)
+            return replace(system, env_id=env_id, parameters=values)
+    return system_of(env, task=task, parameters=parameters)
 
 
 def check(env: Any, *, task: Task | str | None = None, parameters: Mapping[str, Any] | None = None) -> None:
@@ -170,7 +186,7 @@ class Played(NamedTuple):
     totals: Floats  # (TIMES, episodes, groups, 2), since the start of the episode
     times: Ints  # (TIMES,)
     followed: Mapping[str, list[Followed]]  # by measure, in its own order
-    noise: Mapping[str, list[list[Followed]]]  # by measure, for each shuffle
+    noise: Mapping[str, list[list[Followed]]]  # by measure, for each batch and shuffle
 
 
 @dataclass(frozen=True)
@@ -237,15 +253,15 @@ class Plan:
         team = getattr(type(self.seen), "team_outcome", Rules.team_outcome)
         if self.task.performance == "success" and team is Rules.team_outcome:
             raise ValueError(f"performance must be 'reward' for {self.seen.name}, which has no teams, got 'success'")
-        self.measures = {name: self._measure(name) for name in ("short", "long")}
+        self.measures = {name: self._measure(name, self.lanes) for name in ("short", "long")}
         self.supported = dict(self._supported())
         rates = dict.fromkeys([self.rate, *(rate for own in self.supported.values() for rate in own)])
         self.rates = list(rates)
         self.recorder = Recorder(self.seen.spec, self.rates, groups=self.task.groups, keep=self._kept())
 
-    def _measure(self, name: str) -> Measure:
+    def _measure(self, name: str, lanes: int) -> Measure:
         try:
-            return self.task.measure(name, self.seen, self.lanes)
+            return self.task.measure(name, self.seen, lanes)
         except AttributeError as error:
             if self.task.env_id == self.system.env_id:
                 raise
@@ -279,9 +295,10 @@ class Plan:
     def play(self, policy: Policy, *, episodes: int, threads: int, each: OnProgress) -> Played:
         """Play the episodes in batches; follow the measures, also with shuffled labels."""
         seeds = check_seeds(self.seed, episodes)
-        replays = {name: self._replays(name) for name in self.measures}
+        copies = min(REPLAYS, self.shuffles)
+        again = {name: self._measure(name, copies * self.lanes) for name in self.measures if self._labelled(name)}
         followed: dict[str, list[Followed]] = {name: [] for name in self.measures}
-        noisy: dict[str, list[list[Followed]]] = {name: [[] for _ in own] for name, own in replays.items()}
+        noisy: dict[str, list[list[Followed]]] = {name: [] for name in self.measures}
         batches, success = [], self.task.performance == "success"
         for first in range(0, episodes, self.lanes):
             some = seeds[first : first + self.lanes]
@@ -289,20 +306,19 @@ class Plan:
             world = self.system.world(padded, policy, success=success, threads=threads)
             batch = self.recorder.play(self.system, policy, world, episodes=len(some))
             for name, measure in self.measures.items():
-                followed[name].append(batch.follow(measure))
-                orders = shuffled(batch.people, count=len(replays[name]), seed=self.seed + first)
-                for place, (again, order) in enumerate(zip(replays[name], orders, strict=True)):
-                    noisy[name][place].append(batch.follow(again, order=order))
+                followed[name] += batch.follow(measure)
+            if again:
+                orders = np.stack(list(shuffled(batch.people, count=copies, seed=self.seed + first)))
+            for name, measure in again.items():
+                noisy[name].append(batch.follow(measure, orders=orders))
             batches.append(_without_steps(batch, first))
             each()
         return _joined(batches, episodes, followed, noisy)
 
-    def _replays(self, name: str) -> list[Measure]:
-        """Return fresh measures for shuffled labels; none if the measure reads no labels."""
+    def _labelled(self, name: str) -> bool:
+        """Return whether a measure is followed with shuffled labels; not if it reads no labels."""
         names = self.measures[name].reads
-        if names and not set(names) & set(LABELS):
-            return []
-        return [self._measure(name) for _ in range(min(REPLAYS, self.shuffles))]
+        return self.shuffles > 0 and (not names or bool(set(names) & set(LABELS)))
 
     # Rows -------------------------------------------------------------------------------------------------------------
 
@@ -422,7 +438,7 @@ class Plan:
         """Yield the mean of a measure over the steps of episodes, and its last value."""
         measure = self.measures[name]
         title = measure.name or type(measure).__name__
-        kinds: list[tuple[str, Callable[[list[Followed]], Floats]]] = [
+        kinds: list[tuple[str, Callable[[Sequence[Followed]], Floats]]] = [
             ("mean over steps", lambda parts: np.concatenate([part.means for part in parts])),
             ("last value", lambda parts: np.concatenate([part.last for part in parts])),
         ]
@@ -433,7 +449,7 @@ class Plan:
             estimate = self._mean(values)
             if measure.keeps:  # episodes are not independent units
                 estimate = replace(estimate, low=np.nan, high=np.nan, standard_error=np.nan)
-            again = [_mean_of(values_of(parts)) for parts in played.noise[name]]
+            again = [_mean_of(values_of(parts)) for parts in zip(*played.noise[name], strict=True)]
             floor, limit = noise(np.array(again), level=LIMIT)
             yield Row(section, title, of, estimate, floor, limit)
 

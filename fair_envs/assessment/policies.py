@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fair_envs.evaluation import Policy, RandomPolicy, as_policy, policy_of_model, scripted
 from fair_envs.evaluation.policy import Act
 from fair_envs.support.files import read_json
 from fair_envs.support.imports import imported, refuse_stored_paths
 from fair_envs.support.parameters import meant
+
+Kind = Literal["trained", "scripted", "random"]
+"""Whether a policy was trained; functions and policies that are given as objects count as scripted."""
 
 LOADER = "fair_envs.baselines.players:loaded_policy"
 """The function that loads runs and models. It is imported when it is needed, because it needs PyTorch."""
@@ -77,8 +80,8 @@ def is_run(name: str) -> bool:
     return name != "random" and ":" not in name and Path(name).is_dir()
 
 
-def parameters_of_run(folder: Path, env_id: str) -> dict[str, Any] | None:
-    """Return the parameters with which a run was trained in an environment; None: it was trained in another one.
+def settings_of_run(folder: Path) -> dict[str, Any]:
+    """Return the settings of a run.
 
     Raises:
         FileNotFoundError: The folder is not a run.
@@ -86,8 +89,28 @@ def parameters_of_run(folder: Path, env_id: str) -> dict[str, Any] | None:
     """
     kept = read_json(folder / "config.json", dict)
     refuse_stored_paths(kept, file=folder / "config.json")
+    return kept
+
+
+def parameters_of_run(folder: Path, env_id: str) -> dict[str, Any] | None:
+    """Return the parameters with which a run was trained in an environment; None: it was trained in another one.
+
+    See `settings_of_run` for errors.
+    """
+    kept = settings_of_run(folder)
     found = kept.get("parameters")
     return dict(found) if isinstance(found, Mapping) and kept.get("env_id") == env_id else None
+
+
+def training_of_run(folder: Path) -> dict[str, Any]:
+    """Return what identifies the training of a run, wherever its folder is: ``method``, ``seed`` and ``settings``.
+
+    See `settings_of_run` for errors.
+    """
+    kept = settings_of_run(folder)
+    method, seed = kept.pop("algorithm", None), kept.pop("seed", None)
+    kept.pop("threads", None)  # it does not change the result
+    return {"method": str(method), "seed": seed, "settings": kept}
 
 
 def is_zip(name: str) -> bool:
@@ -105,3 +128,11 @@ def name_of(given: Any) -> str:
     if isinstance(given, str | Path):
         return str(given)
     return getattr(given, "__name__", type(given).__name__)
+
+
+def kind_of(given: Any) -> Kind:
+    """Return whether a policy was trained."""
+    name = str(given) if isinstance(given, str | Path) else ""
+    if name == "random":
+        return "random"
+    return "trained" if is_model(given) or is_zip(name) or (name and is_run(name)) else "scripted"

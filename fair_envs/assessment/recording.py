@@ -53,40 +53,42 @@ class Batch:
     success: Flags
     episodes: int
 
-    def follow(self, measure: Measure, *, order: Ints | None = None) -> "Followed":
-        """Return a measure's values in these episodes; it continues from earlier batches.
+    def follow(self, measure: Measure, *, orders: Ints | None = None) -> "list[Followed]":
+        """Return a measure's values in these episodes, for each order; it continues from earlier batches.
 
         Args:
-            measure: The measure, which is restarted at the end.
-            order: An order of the individuals; each one gets the labels of the individual in its place. None: the
-                individuals have their own labels.
+            measure: The measure, with as many lanes as the batch for each order. It is restarted at the end.
+            orders: Orders of the individuals, shape (orders, individuals); each individual gets the labels of the one
+                in its place. None: the individuals have their own labels.
         """
-        lanes = len(self.lengths)
-        sums, counts, last = np.zeros(lanes), np.zeros(lanes), np.full(lanes, np.nan)
-        labels = {} if order is None else self._relabelled(order)
-        for time, step in enumerate(self.steps):
-            info = {**step.info, **{key: column[time] for key, column in labels.items()}}
-            value = measure.update(info, step.reward, ended=step.ended)
+        lanes, copies = len(self.lengths), 1 if orders is None else len(orders)
+        sums, counts, last = np.zeros(copies * lanes), np.zeros(copies * lanes), np.full(copies * lanes, np.nan)
+        for time, kept in enumerate(self.steps):
+            step = kept if orders is None else self._relabelled(time, orders, reads=measure.reads)
+            value = measure.update(step.info, step.reward, ended=step.ended)
             known = step.active & ~np.isnan(value)
             sums[known] += value[known]
             counts[known] += 1
             last[known] = value[known]
         final = measure.value.copy()
         measure.restart(np.ones(measure.lanes, bool))
-        means = np.divide(sums, counts, out=np.full(lanes, np.nan), where=counts > 0)
-        return Followed(means[: self.episodes], last[: self.episodes], final[: self.episodes])
+        means = np.divide(sums, counts, out=np.full(copies * lanes, np.nan), where=counts > 0)
+        parts = (one.reshape(copies, lanes)[:, : self.episodes] for one in (means, last, final))
+        return [Followed(*own) for own in zip(*parts, strict=True)]
 
-    def _relabelled(self, order: Ints) -> dict[str, NDArray[Any]]:
-        """Return the columns of labels in which individuals have the labels of others, steps first."""
-        found, known = {}, self.person >= 0
-        place = order[np.maximum(self.person, 0)]
+    def _relabelled(self, time: int, orders: Ints, *, reads: Sequence[str]) -> Kept:
+        """Return a step in which individuals have the labels of others, the lanes of each order after the other."""
+        step, copies = self.steps[time], len(orders)
+        info = {key: np.concatenate([step.info[key]] * copies) for key in reads or step.info if key in step.info}
+        known, places = self.person[time] >= 0, orders[:, np.maximum(self.person[time], 0)]
         for key, labels in zip(LABELS, (self.people.group_code, self.people.sensitive), strict=True):
-            if key in self.steps[0].info:
-                own = np.stack([step.info[key] for step in self.steps])
+            if key in info:
+                own = step.info[key]
                 column = own.reshape(*known.shape, *labels.shape[1:])
                 mask = known.reshape(*known.shape, *(1,) * (column.ndim - known.ndim))
-                found[key] = np.where(mask, labels[place], column).reshape(own.shape)
-        return found
+                info[key] = np.where(mask, labels[places], column).reshape(info[key].shape)
+        others = (np.concatenate([one] * copies) for one in (step.reward, step.ended, step.active))
+        return Kept(info, *others)
 
 
 class Followed(NamedTuple):

@@ -15,7 +15,7 @@ from rich.text import Text
 import fair_envs
 from fair_envs.evaluation.reports import short
 from fair_envs.metrics import Estimate
-from fair_envs.support.files import damaged, read_json
+from fair_envs.support.files import damaged, read_json, replace_file
 
 SECTIONS: Mapping[str, str] = {
     "performance": "performance",
@@ -78,7 +78,8 @@ class Evaluation:
         rate: Name of the task's rate, which defines the welfare of groups.
         groups: Names of the compared groups.
         rows: The numbers.
-        about: Episodes, seed, parameters, and other metadata.
+        about: Episodes, seed, parameters, and other metadata: ``kind`` says whether the policy was trained, and
+            ``run``, if it is a run, its ``method``, its ``seed`` and its other ``settings``.
         curve: The gap of the rate over time, with the keys ``step``, ``gap``, ``low`` and ``high``.
         notes: Sentences on what was left out, and why.
     """
@@ -251,6 +252,28 @@ def save(evaluations: Sequence[Evaluation], folder: Path) -> None:
         writer.writerows(rows)
 
 
+def save_compact(evaluations: Sequence[Evaluation], file: Path) -> None:
+    """Write `rounded` evaluations into a small file, with one line for each; see `read`."""
+    plain = (rounded(one).as_dict() for one in evaluations)
+    lines = [json.dumps(one, allow_nan=False, default=str, separators=(",", ":")) for one in plain]
+    replace_file(file, ("[\n" + ",\n".join(lines) + "\n]\n").encode())
+
+
+def rounded(one: Evaluation) -> Evaluation:
+    """Return an evaluation with six significant digits of each number; rounding it again changes nothing."""
+    plain = one.as_dict()
+    return Evaluation.from_dict({**plain, "rows": _rounded(plain["rows"]), "curve": _rounded(plain["curve"])})
+
+
+def _rounded(found: Any) -> Any:
+    """Return plain data with all floats rounded to six significant digits."""
+    if isinstance(found, float):
+        return float(f"{found:.6g}")
+    if isinstance(found, Mapping):
+        return {name: _rounded(value) for name, value in found.items()}
+    return [_rounded(value) for value in found] if isinstance(found, list | tuple) else found
+
+
 def save_plots(evaluations: Sequence[Evaluation], folder: Path) -> list[Path]:
     """Write ``rates.png``, the groups' rates, and ``gap.png``, the gap over time, into a folder; return their paths.
 
@@ -269,7 +292,7 @@ def save_plots(evaluations: Sequence[Evaluation], folder: Path) -> list[Path]:
 
 
 def read(path: Path) -> list[Evaluation]:
-    """Return the evaluations in a file that `save` has written.
+    """Return the evaluations in a file that `save` or `save_compact` has written.
 
     Raises:
         ValueError: The file is damaged.

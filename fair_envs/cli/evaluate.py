@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +35,8 @@ class Side:
 
     Attributes:
         env_id: The environment.
-        parameters: Its parameters.
+        parameters: Its parameters: those of the training of the first run among the policies, or those of the task.
+        own: The parameters of each policy: a run is evaluated in those of its own training.
         task: Id of the environment whose task is used.
         policies: The policies.
         episodes: Number of test episodes.
@@ -44,6 +45,7 @@ class Side:
 
     env_id: str
     parameters: Mapping[str, Any]
+    own: Mapping[str, Mapping[str, Any]]
     task: str
     policies: Sequence[str]
     episodes: int
@@ -178,7 +180,16 @@ def in_environment(
     names = [*(policies or ["random"]), *(["random", *chosen.scripted] if beside else ())]
     base = parameters_for(env_id, chosen, names, {})
     parameters = environment_parameters(env_id, param, base=base)
-    return Side(env_id, parameters, task or env_id, list(dict.fromkeys(names)), episodes, seed)
+    own = {name: environment_parameters(env_id, param, base=trained_in(name, env_id, base)) for name in names}
+    return Side(env_id, parameters, own, task or env_id, list(own), episodes, seed)
+
+
+def trained_in(policy: str, env_id: str, base: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters of the training if a policy is a run of an environment, otherwise those in ``base``."""
+    from fair_envs.assessment.policies import is_run, parameters_of_run
+
+    found = parameters_of_run(Path(policy), env_id) if is_run(policy) else None
+    return base if found is None else found
 
 
 def check_policies(side: Side) -> None:
@@ -189,10 +200,10 @@ def check_policies(side: Side) -> None:
     from fair_envs.registration import TABLE
     from fair_envs.tasks import task_of
 
-    env = exactly(side.env_id, side.parameters)
-    check(env, task=task_of(side.task))
-    if side.env_id in TABLE:
-        for name in side.policies:
+    for name in side.policies:
+        env = exactly(side.env_id, side.own[name])
+        check(env, task=task_of(side.task))
+        if side.env_id in TABLE:
             one_step(env, policy_tried(name, env))
 
 
@@ -231,8 +242,6 @@ def of_run(
     report = own_report(method, run, param, progress=options["progress"], **numbers)
     if method.policy is not None:
         found = evaluated(side, **options)
-        about = {**found[0].about, "run": str(run), "training": settings.as_dict()}
-        found[0] = replace(found[0], about=about)
         show_evaluations(found)
     save_all(found, report, folder, ONE_TRAINING)
 
@@ -256,14 +265,18 @@ def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> No
 
 def show_evaluations(found: Sequence[Any]) -> None:
     """Print the table of evaluations and how to read it."""
-    from fair_envs.assessment.result import reading, table_of
+    from fair_envs.assessment.result import reading
+    from fair_envs.experiments.comparing import MOST_COLUMNS, table_of
+    from fair_envs.experiments.entries import notes_on
 
     terminal().print(table_of(found))
+    if len(found) > MOST_COLUMNS:
+        typer.echo("\nThese are the main numbers; all others are in evaluation.csv.")
     several = len(found) > 1
     for one in found:
         for line in [*one.summary(), *one.notes]:
             typer.echo(f"{one.policy}: {line}" if several else line)
-    for line in reading(found[0]):
+    for line in [*notes_on([one.about["parameters"] for one in found]), *reading(found[0])]:
         typer.echo(line)
 
 
@@ -276,7 +289,7 @@ def evaluated(side: Side, *, engine: str, jobs: int, progress: bool) -> list[Any
     from fair_envs.experiments.evaluations import evaluation_cell, read_evaluation
 
     shared: dict[str, Any] = {"task": side.task, "episodes": side.episodes, "seed": side.seed}
-    cells = [evaluation_cell(side.env_id, name, side.parameters, **shared) for name in side.policies]
+    cells = [evaluation_cell(side.env_id, name, side.own[name], **shared) for name in side.policies]
     found = run_all(cells, engine=engine, jobs=jobs, progress=progress, read=read_evaluation)
     return [found[cell.key] for cell in cells]
 
@@ -332,7 +345,7 @@ def of_notions(
 
     form, flip = form or "difference", flip or "protected"
     given: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "flip": flip}
-    each = {name: system_cells(side.env_id, side.parameters, name, **given) for name in side.policies}
+    each = {name: system_cells(side.env_id, side.own[name], name, **given) for name in side.policies}
     cells = [cell for own in each.values() for cell in own]
     parts = run_all(cells, engine=engine, jobs=jobs, progress=progress, read=read_system)
     found = {name: systems.Episodes.joined([parts[cell.key] for cell in own]) for name, own in each.items()}
@@ -358,42 +371,56 @@ def check_notions(side: Side, *, attribute: Sequence[str] | None, form: str | No
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs in one environment.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Folders of runs in one environment, or files of their evaluations (.json)."
+        ),
+    ],
     task: Annotated[
         str | None, typer.Option(metavar="ID", help="Use the task of another environment; default: that of the runs.")
     ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A policy beside the runs; may be repeated. Default: random and the scripted ones."
+            metavar="NAME",
+            help="A policy beside the runs; may be repeated. Default: those in the files, or random and the scripted "
+            "ones.",
         ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for tables and plots; default: runs/compare-N.")
     ] = None,
-    episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
-    seed: Annotated[int, typer.Option(help="Seed of the first test episode.", min=0)] = TEST_SEEDS,
+    episodes: Annotated[
+        int | None, typer.Option(help="Number of test episodes; default: as in the stored evaluations, or 64.", min=1)
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help=f"Seed of the first one; default: as in the stored evaluations, or {TEST_SEEDS}.", min=0),
+    ] = None,
     param: Param = None,
     progress: ShowProgress = True,
 ) -> None:
     """Compare runs of any methods with each other, and with random and scripted policies.
 
-    Runs of one method with different seeds are one column, with intervals over the seeds. Evaluations are stored in the
+    Runs of one method with different seeds are one row, with intervals over the seeds. Evaluations are stored in the
     folders of the runs, so an interrupted comparison resumes when it is started again.
+
+    Files of evaluations are used without playing: evaluation.json of `fair-envs evaluate`, and evaluations.json, which
+    every comparison saves and which makes the same comparison again.
 
     The table, a plot of performance against the gap, and a plot of the groups' rates are saved. Below the table it says
     who gains and who loses compared with reward-only PPO, and which methods beat the best scripted policy.
     """
     from fair_envs.experiments.comparing import compare as compared
+    from fair_envs.experiments.entries import entries_of
     from fair_envs.tasks import environment_id
 
-    for run in runs:
-        if not (run / "config.json").is_file():
-            raise ValueError(f"RUN must be the folder of a run, with a config.json, got {str(run)!r}")
     if task is not None:
         environment_id(task)
     folder = new_path(out, stem="compare")
-    texts = assigned(param or (), what="param")
+    first = entries_of(runs)[0]
+    every = environment_parameters(first.env_id, param, base=first.parameters) if param else {}
     found = compared(
         runs,
         task=task,
@@ -401,22 +428,10 @@ def compare(
         out=folder,
         episodes=episodes,
         seed=seed,
-        parameters=parsed(runs[0], param, names=texts),
+        parameters={name: every[name] for name in assigned(param or (), what="param")},
         progress=progress,
     )
     terminal().print(found.table())
     for line in found.footnotes():
         typer.echo(line)
     typer.echo(f"saved {folder}")
-
-
-def parsed(run: Path, param: Sequence[str] | None, *, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the given parameters of a run's environment, converted to the types of their fields."""
-    if not names:
-        return {}
-    from fair_envs.assessment.policies import parameters_of_run
-    from fair_envs.support.files import read_json
-
-    env_id = str(read_json(run / "config.json", dict).get("env_id"))
-    every = environment_parameters(env_id, param, base=parameters_of_run(run, env_id))
-    return {name: every[name] for name in names}

@@ -4,11 +4,11 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -17,19 +17,20 @@ from rich.text import Text
 
 import fair_envs
 from fair_envs.assessment import Evaluation
-from fair_envs.assessment.result import PLAIN_WIDTH
+from fair_envs.assessment.policies import Kind, kind_of
+from fair_envs.assessment.result import PLAIN_WIDTH, rounded, save_compact
+from fair_envs.assessment.result import table_of as every_number
 from fair_envs.core import check_count
 from fair_envs.evaluation.reports import short
-from fair_envs.experiments.evaluations import evaluation_cell, parameters_for, read_evaluation
+from fair_envs.experiments.entries import Entry, agreed, check_parameters, differences, entries_of, labels_of
+from fair_envs.experiments.evaluations import evaluation_cell, read_evaluation
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.experiments.tables import markdown
+from fair_envs.experiments.tables import TableOfRows, markdown
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.support.files import read_json
-from fair_envs.support.imports import refuse_stored_paths
 from fair_envs.support.parameters import meant
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.tasks import Task, environment_id, task_of
+from fair_envs.tasks import environment_id, task_of
 
 REWARD_ONLY = "ppo"
 """The method that only maximises the reward, with which all others are compared if it is among the runs."""
@@ -37,7 +38,13 @@ REWARD_ONLY = "ppo"
 CACHE = "evaluations"
 """The folder inside a run's folder in which its evaluations are stored."""
 
-Kind = Literal["trained", "scripted", "random"]
+LEVEL = 0.95
+
+MOST_COLUMNS = 4  # of policies in a table; with more, policies are rows
+
+SECTIONS_USED = ("performance", "rate", "gap", "short-term", "long-term", "welfare")
+
+KINDS = ("trained", "scripted", "random")
 
 
 class Contender(NamedTuple):
@@ -138,18 +145,27 @@ class Comparison:
         """The numbers of each contender."""
         return {one.name: one.numbers() for one in self.contenders}
 
-    def table(self) -> Table:
-        """Return the table for the terminal: one column for each contender."""
+    def table(self) -> Table | TableOfRows:
+        """Return the table for the terminal: a column for each contender, or a row if there are many."""
+        cells = {self._heading(one): self._cells(one) for one in self.contenders}
+        if len(cells) > MOST_COLUMNS:
+            return TableOfRows(cells, "policy")
         shown = Table("number", box=None, pad_edge=False)
-        for one in self.contenders:
-            seeds = len(one.evaluations)
-            shown.add_column(Text(one.name + (f" ({seeds} seeds)" if seeds > 1 else "")), overflow="fold")
-        for number in next(iter(self.rows.values())):
-            cells = [short(own[number]) for own in self.rows.values()]
-            if number == "gap":
-                cells = [f"{cell} ~{one.noise:.2g}" for cell, one in zip(cells, self.contenders, strict=True)]
-            shown.add_row(Text(self._title(number)), *map(Text, cells))
+        for name in cells:
+            shown.add_column(Text(name), overflow="fold")
+        for title in self._cells(self.contenders[0]):
+            shown.add_row(Text(title), *(Text(own[title]) for own in cells.values()))
         return shown
+
+    def _heading(self, one: Contender) -> str:
+        seeds = len(one.evaluations)
+        return one.name + (f" ({seeds} seeds)" if seeds > 1 else "")
+
+    def _cells(self, one: Contender) -> dict[str, str]:
+        """Return the texts of a contender's numbers by their titles."""
+        own = {number: short(estimate) for number, estimate in self.rows[one.name].items()}
+        own["gap"] += f" ~{one.noise:.2g}"
+        return {self._title(number): own.get(number, "") for number in next(iter(self.rows.values()))}
 
     def _title(self, number: str) -> str:
         groups = self.contenders[0].groups
@@ -205,7 +221,11 @@ class Comparison:
             yield f"No method beats the best scripted policy, {best.name} ({own}), in performance or gap."
 
     def save(self, folder: Path | str) -> Path:
-        """Write ``comparison.md``, ``.csv`` and ``.json`` and, if Matplotlib is installed, plots; return the folder."""
+        """Write the table, all evaluations and, if Matplotlib is installed, plots; return the folder.
+
+        The files are ``comparison.md``, ``.csv`` and ``.json``, and ``evaluations.json``, with which `compare` makes
+        the same comparison again.
+        """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         header = ["policy", *(self._title(number) for number in next(iter(self.rows.values())))]
@@ -222,6 +242,7 @@ class Comparison:
             writer.writeheader()
             writer.writerows(flat)
         (place / "comparison.json").write_text(json.dumps(self.as_dict(), indent=2, allow_nan=False) + "\n")
+        save_compact([_used(own) for one in self.contenders for own in one.evaluations], place / "evaluations.json")
         self._plots(place)
         return place
 
@@ -244,6 +265,19 @@ class Comparison:
         rows = {name: {number: one.as_dict() for number, one in own.items()} for name, own in self.rows.items()}
         kinds = {one.name: {"kind": one.kind, "seeds": len(one.evaluations)} for one in self.contenders}
         return {**about, "policies": kinds, "numbers": rows, "sentences": self.footnotes()}
+
+
+def table_of(evaluations: Sequence[Evaluation]) -> Table | TableOfRows:
+    """Return a table for the terminal: all numbers of a few policies, or the main numbers of many."""
+    if len(evaluations) <= MOST_COLUMNS:
+        return every_number(evaluations)
+    first, contenders = evaluations[0], [Contender(one.policy, one.about["kind"], [one]) for one in evaluations]
+    return Comparison(env_id=first.env_id, rate=first.rate, contenders=contenders).table()
+
+
+def _used(one: Evaluation) -> Evaluation:
+    """Return an evaluation without what comparisons do not use, which is most of it."""
+    return replace(one, curve={}, rows=tuple(row for row in one.rows if row.section in SECTIONS_USED))
 
 
 def change(one: Contender, base: Contender) -> str:
@@ -306,133 +340,102 @@ def compare(
     task: str | None = None,
     policies: Sequence[str] | None = None,
     out: Path | str | None = None,
-    episodes: int = 64,
-    seed: int = TEST_SEEDS,
+    episodes: int | None = None,
+    seed: int | None = None,
     parameters: Mapping[str, Any] | None = None,
-    shuffles: int = 100,
+    shuffles: int | None = None,
     progress: bool = False,
 ) -> Comparison:
-    """Evaluate runs and the task's scripted policies on the same test episodes, and compare them.
+    """Compare runs and other policies on the same test episodes; what has no stored evaluation is evaluated.
 
     Runs of the same method with the same settings and different seeds are one row: the mean over the seeds, with an
     interval over the seeds. Each evaluation is stored in the folder of its run, so an interrupted comparison resumes,
-    and a second one is fast.
+    and a second one is fast. A comparison of stored evaluations does not need the runs.
 
     Args:
-        runs: Folders of runs in one environment, of any methods whose policy plays by itself.
-        task: Id of the environment whose task is used; None: that of the runs' environment.
-        policies: Names of policies for comparison; None: random and the task's scripted ones.
-        out: Folder for the table, the plots and the evaluations of the other policies; None: they are not stored.
-        episodes: Number of test episodes.
-        seed: Seed of the first one.
+        runs: Folders of runs in one environment, of any methods whose policy plays by itself; and files of evaluations:
+            ``evaluation.json`` of `Evaluation.save`, or ``evaluations.json`` of `Comparison.save`.
+        task: Id of the environment whose task is used; None: that of the stored evaluations, or the environment's own.
+        policies: Names of policies for comparison; those in the files are not played again. None: those in the files,
+            or if there are none, random and the task's scripted ones.
+        out: Folder for the table, the plots and the evaluations; None: they are not stored.
+        episodes: Number of test episodes; None: as in the stored evaluations, or 64.
+        seed: Seed of the first one; None: as in the stored evaluations, or `fair_envs.support.seeds.TEST_SEEDS`.
         parameters: Parameters of the environment; they override those of the trainings.
-        shuffles: Number of shuffles for noise floors, see `fair_envs.evaluate`.
+        shuffles: Number of shuffles for noise floors, see `fair_envs.evaluate`; None: as in the stored evaluations, or
+            100.
         progress: Whether to show a progress bar.
 
     Raises:
-        ValueError: There is no run, or the runs are of different environments.
+        ValueError: There is no run, the runs are of different environments, a training is given twice, or a stored
+            evaluation was made with another task, other episodes or other parameters than the rest.
+        FileNotFoundError: A path is neither the folder of a run nor a file.
     """
-    check_count("episodes", episodes)
-    trained = [_kept(run) for run in _several(runs)]
-    env_id = _only_environment(trained)
-    chosen = task_of(task or env_id)
-    base = parameters_for(env_id, chosen, [str(trained[0].folder)], parameters or {})
-    numbers: dict[str, int] = {"episodes": episodes, "seed": seed, "shuffles": shuffles}
-    shared: dict[str, Any] = {"task": task or env_id, **numbers}
-    found: list[tuple[str, Kind, Evaluation]] = []
-    others = _names(chosen, policies)
+    if episodes is not None:
+        check_count("episodes", episodes)
+    entries, given = entries_of(runs), dict(parameters or {})
+    check_parameters(entries, given)
+    env_id, base = entries[0].env_id, {**entries[0].parameters, **given}
+    task = agreed(entries, "task", None if task is None else environment_id(task), env_id)
+    wanted = {"episodes": (episodes, 64), "seed": (seed, TEST_SEEDS), "shuffles": (shuffles, 100)}
+    numbers = {name: agreed(entries, name, *own) for name, own in wanted.items()}
+    shared: dict[str, Any] = {"task": task, **numbers, "level": agreed(entries, "level", None, LEVEL)}
+    others = _names(task, policies, stored=[str(one) for one in entries if one.kind != "trained"])
+    found: list[tuple[str, Kind, Evaluation]] = []  # rounded as in files, so both give the same table
+    missing = len(others) + sum(one.evaluation is None for one in entries)
     kept: Any = TemporaryDirectory() if out is None else nullcontext(str(Path(out) / CACHE))
-    with progress_bar("evaluating", total=len(trained) + len(others), shown=progress) as advanced, kept as folder:
-        for run, name in zip(trained, _labels(trained), strict=True):
-            own = {**run.parameters, **(parameters or {})}
-            cell = evaluation_cell(env_id, str(run.folder), own, name=name, **shared)
-            found.append((name, "trained", read_evaluation(run_cell(cell, run.folder / CACHE))))
-            advanced()
+    with progress_bar("evaluating", total=missing, shown=progress and missing > 0) as advanced, kept as folder:
+        for one, label in zip(entries, labels_of(entries), strict=True):
+            evaluation = one.evaluation
+            if evaluation is None:
+                evaluation = _evaluated(one, given, shared)
+                advanced()
+            found.append((label, one.kind, replace(rounded(evaluation), policy=label)))
         for name in others:
             cell = evaluation_cell(env_id, name, base, **shared)
-            kind: Kind = "random" if name == "random" else "scripted"
-            found.append((name, kind, read_evaluation(run_cell(cell, Path(folder)))))
+            found.append((name, kind_of(name), rounded(read_evaluation(run_cell(cell, Path(folder))))))
             advanced()
+    _check_alike([own for _, _, own in found])
     comparison = Comparison(
         env_id=env_id,
         rate=found[0][2].rate,
         contenders=_contenders(found),
-        about={"task": chosen.env_id, "parameters": base, "episodes": episodes, "seed": seed},
-        notes=list(_different(trained)),
+        about={"task": task, "parameters": base, "episodes": numbers["episodes"], "seed": numbers["seed"]},
+        notes=list(differences(entries, [own.about["parameters"] for _, _, own in found])),
     )
     if out is not None:
         comparison.save(out)
     return comparison
 
 
-class RunKept(NamedTuple):
-    """What the settings of a run say."""
-
-    folder: Path
-    method: str
-    env_id: str
-    parameters: Mapping[str, Any]
-    settings: Mapping[str, Any]  # without the seed
+def _evaluated(run: Entry, parameters: Mapping[str, Any], shared: Mapping[str, Any]) -> Evaluation:
+    """Return the evaluation of a run, which is stored in its folder."""
+    name = run.training["method"]
+    cell = evaluation_cell(run.env_id, str(run.path), {**run.parameters, **parameters}, name=name, **shared)
+    return read_evaluation(run_cell(cell, run.path / CACHE))
 
 
-def _several(runs: Any) -> list[Path]:
-    if isinstance(runs, str | Path):
-        raise ValueError(f"runs must be a list of folders, got {str(runs)!r}")
-    if not runs:
-        raise ValueError("runs must have at least one folder, got none")
-    return list(dict.fromkeys(Path(run) for run in runs))
-
-
-def _kept(folder: Path) -> RunKept:
-    settings = read_json(folder / "config.json", dict)
-    refuse_stored_paths(settings, file=folder / "config.json")
-    given = {name: value for name, value in settings.items() if name not in ("seed", "threads")}
-    return RunKept(
-        folder, str(settings.get("algorithm")), str(settings.get("env_id")), settings.get("parameters", {}), given
-    )
-
-
-def _only_environment(runs: Sequence[RunKept]) -> str:
-    names = list(dict.fromkeys(run.env_id for run in runs))
-    if len(names) > 1:
-        raise ValueError(f"runs must be of one environment, got {', '.join(names)}; compare each environment alone")
-    return environment_id(names[0])
-
-
-def _names(task: Task, policies: Sequence[str] | None) -> list[str]:
+def _names(task: str, policies: Sequence[str] | None, *, stored: Sequence[str]) -> list[str]:
+    """Return the policies that must be played."""
     if policies is None:
-        return [*task.scripted, "random"]
+        return [] if stored else [*task_of(task).scripted, "random"]
     if isinstance(policies, str):
-        raise ValueError(f"policies must be a list of names, got {policies!r}{meant(policies, task.scripted)}")
-    return list(dict.fromkeys(policies))
+        raise ValueError(f"policies must be a list of names, got {policies!r}{meant(policies, task_of(task).scripted)}")
+    return [name for name in dict.fromkeys(policies) if name not in stored]
 
 
-def _labels(runs: Sequence[RunKept]) -> list[str]:
-    """Return the name of each run: that of its method, with the settings in which runs of the method differ."""
-    labels = []
-    for run in runs:
-        same = [other.settings for other in runs if other.method == run.method]
-        names = {name for settings in same for name in settings}
-        differ = sorted(name for name in names if any(own.get(name) != same[0].get(name) for own in same))
-        told = ", ".join(f"{name}={run.settings.get(name)}" for name in differ)
-        labels.append(f"{run.method} ({told})" if told else run.method)
-    return labels
+def _check_alike(found: Sequence[Evaluation]) -> None:
+    """Raise ValueError if evaluations have different rates or groups, as parameters of the environment may cause."""
+    kinds = list(dict.fromkeys((one.rate, one.groups) for one in found))
+    if len(kinds) > 1:
+        told = " and ".join(f"the {rate} of {', '.join(groups)}" for rate, groups in kinds)
+        raise ValueError(f"runs must be measured by the same rate of the same groups, got {told}; compare each alone")
 
 
 def _contenders(found: Sequence[tuple[str, Kind, Evaluation]]) -> list[Contender]:
+    """Return the contenders: trained methods, then scripted policies, then the random one."""
     by_name: dict[tuple[str, Kind], list[Evaluation]] = {}
     for name, kind, evaluation in found:
         by_name.setdefault((name, kind), []).append(evaluation)
-    return [Contender(name, kind, own) for (name, kind), own in by_name.items()]
-
-
-def _different(runs: Sequence[RunKept]) -> Iterator[str]:
-    """Yield a note if runs were trained with different parameters of the environment."""
-    names = {name for run in runs for name in run.parameters}
-    for name in sorted(names):
-        values = list(dict.fromkeys(str(run.parameters.get(name, "default")) for run in runs))
-        if len(values) > 1:
-            yield (
-                f"The runs differ in the environment's {name} ({', '.join(values)}); each is evaluated as it was "
-                "trained, so differences may be due to that."
-            )
+    contenders = [Contender(name, kind, own) for (name, kind), own in by_name.items()]
+    return sorted(contenders, key=lambda one: KINDS.index(one.kind))

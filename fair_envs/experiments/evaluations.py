@@ -29,6 +29,7 @@ class EvaluationCell(Job):
         seed: Seed of the first episode.
         episodes: Number of episodes.
         shuffles: Number of shuffles for noise floors.
+        level: Coverage of the intervals, in (0, 1).
     """
 
     env_id: str
@@ -40,6 +41,7 @@ class EvaluationCell(Job):
     seed: int
     episodes: int
     shuffles: int = 100
+    level: float = 0.95
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the evaluation."""
@@ -50,6 +52,7 @@ class EvaluationCell(Job):
             episodes=self.episodes,
             seed=self.seed,
             shuffles=self.shuffles,
+            level=self.level,
             name=self.name,
         )
         about = {**found.about, "parameters": dict(self.parameters)}
@@ -64,9 +67,9 @@ def read_evaluation(folder: Path) -> Evaluation:
 
 
 def evaluation_cell(
-    env_id: str, policy: str, parameters: Mapping[str, Any], *, task: str, name: str = "", **numbers: int
+    env_id: str, policy: str, parameters: Mapping[str, Any], *, task: str, name: str = "", **numbers: Any
 ) -> EvaluationCell:
-    """Return the cell of a policy; ``numbers`` are the seed, the episodes and the shuffles."""
+    """Return the cell of a policy; ``numbers`` are the seed, the episodes, the shuffles and the level."""
     return EvaluationCell(
         env_id=environment_id(env_id),
         parameters=plain(parameters),

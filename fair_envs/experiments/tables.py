@@ -1,14 +1,73 @@
-"""Tables of estimates as Markdown and CSV."""
+"""Tables of estimates for the terminal, as Markdown and as CSV."""
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
 
 from fair_envs.metrics import Estimate
 
 Cell = str | Estimate
+
+WIDEST_NAME = 40
+SPACE = 2  # between columns
+
+
+@dataclass(frozen=True)
+class TableOfRows:
+    """A table for the terminal in which columns that do not fit follow in further tables, with the names repeated.
+
+    Attributes:
+        rows: The cells of each row, by the title of their column; all rows have the same columns.
+        title: The title of the column of names.
+    """
+
+    rows: Mapping[str, Mapping[str, str]]
+    title: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield as many tables as the width needs."""
+        for place, titles in enumerate(self.parts(options.max_width)):
+            if place:
+                yield ""
+            yield self._table(titles)
+
+    def parts(self, width: int) -> Iterator[list[str]]:
+        """Yield the titles of the columns in each table, at least one."""
+        part: list[str] = []
+        room = left = width - self._width_of_names
+        for title in next(iter(self.rows.values())):
+            needed = SPACE + self._width(title)
+            if part and needed > left:
+                yield part
+                part, left = [], room
+            part.append(title)
+            left -= needed
+        yield part
+
+    @property
+    def _width_of_names(self) -> int:
+        return min(WIDEST_NAME, max(map(cell_len, [self.title, *self.rows])))
+
+    def _width(self, title: str) -> int:
+        """Return the width of a column, in which the title takes several lines."""
+        return max(map(cell_len, [*title.split(), *(row[title] for row in self.rows.values())]))
+
+    def _table(self, titles: Sequence[str]) -> Table:
+        shown = Table(box=None, pad_edge=False, padding=(0, SPACE, 0, 0))
+        shown.add_column(Text(self.title), overflow="fold", width=self._width_of_names)
+        for title in titles:
+            shown.add_column(Text(title), overflow="fold", width=self._width(title))
+        for name, cells in self.rows.items():
+            shown.add_row(Text(name), *(Text(cells[title]) for title in titles))
+        return shown
 
 
 def show(cell: Cell, *, digits: int = 3) -> str:

@@ -1,0 +1,211 @@
+"""What a comparison is given: folders of runs, and files with stored evaluations of runs and other policies."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fair_envs.assessment import Evaluation
+from fair_envs.assessment.policies import Kind, training_of_run
+from fair_envs.assessment.result import read
+from fair_envs.support.imports import refuse_stored_paths
+
+STORED = ("task", "kind", "episodes", "seed", "shuffles", "level", "parameters")
+"""What `fair_envs.evaluate` says about each evaluation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A run to evaluate, or a stored evaluation.
+
+    Attributes:
+        path: The folder of the run, or the file of the evaluation.
+        env_id: The environment.
+        parameters: Its parameters: those of the training; for a stored evaluation, those in which it was made.
+        kind: Whether the policy was trained.
+        training: The ``method``, the ``seed`` and the other ``settings`` of a run; empty for other policies.
+        evaluation: The stored evaluation; None: the run must be evaluated.
+    """
+
+    path: Path
+    env_id: str
+    parameters: Mapping[str, Any]
+    kind: Kind
+    training: Mapping[str, Any]
+    evaluation: Evaluation | None = None
+
+    def __str__(self) -> str:
+        """Return whose entry it is, for messages."""
+        if not self.training:
+            return self.evaluation.policy if self.evaluation is not None else str(self.path)
+        return f"{self.training['method']} with seed {self.training['seed']}"
+
+
+def entries_of(paths: Sequence[Path | str]) -> list[Entry]:
+    """Return the runs and the evaluations in some folders and files; a policy that was not trained is returned once.
+
+    Raises:
+        FileNotFoundError: A path is neither the folder of a run nor a file.
+        ValueError: There is none, one is damaged, or they are of different environments.
+    """
+    if isinstance(paths, str | Path):
+        raise ValueError(f"runs must be a list of folders or files of evaluations, got {str(paths)!r}")
+    if not paths:
+        raise ValueError("runs must have at least one folder or file of evaluations, got none")
+    found: list[Entry] = []
+    for path in dict.fromkeys(map(Path, paths)):
+        found += _of_file(path) if path.is_file() else [_of_folder(path)]
+    names = list(dict.fromkeys(one.env_id for one in found))
+    if len(names) > 1:
+        raise ValueError(f"runs must be of one environment, got {', '.join(names)}; compare each environment alone")
+    return list(_once(found))
+
+
+def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Yield entries without repeated scripted and random policies, which are often stored beside each run."""
+    known = set()
+    for one in entries:
+        if one.kind == "trained" or str(one) not in known:
+            known.add(str(one))
+            yield one
+
+
+def _of_folder(folder: Path) -> Entry:
+    if not (folder / "config.json").is_file():
+        stored = folder / "evaluation.json"
+        instead = f"; use {stored}" if stored.is_file() else ""
+        raise FileNotFoundError(
+            "RUN must be the folder of a run, with a config.json, or a file of evaluations, such as evaluation.json, "
+            f"got {str(folder)!r}{instead}"
+        )
+    training = training_of_run(folder)
+    settings = training["settings"]
+    env_id, parameters = str(settings.get("env_id")), settings.get("parameters", {})
+    return Entry(path=folder, env_id=env_id, parameters=parameters, kind="trained", training=training)
+
+
+def _of_file(file: Path) -> list[Entry]:
+    return [_stored(one, file) for one in read(file)]
+
+
+def _stored(one: Evaluation, file: Path) -> Entry:
+    about, training = one.about, one.about.get("run", {})
+    missing = [name for name in STORED if name not in about]
+    if missing or not isinstance(training, Mapping):
+        raise ValueError(
+            f"{file} must say what was evaluated, got one of {one.policy!r} without "
+            f"{missing[0] if missing else 'the settings of its run'}, from an older version; evaluate it again with: "
+            "fair-envs evaluate"
+        )
+    refuse_stored_paths(about["parameters"], file=file)
+    return Entry(
+        path=file,
+        env_id=one.env_id,
+        parameters=about["parameters"],
+        kind=about["kind"],
+        training=training,
+        evaluation=one,
+    )
+
+
+def agreed(entries: Sequence[Entry], name: str, given: Any, default: Any) -> Any:
+    """Return a number or a task with which all evaluations are made: the given one, or that of the stored evaluations.
+
+    Args:
+        entries: Runs and stored evaluations.
+        name: What ``about`` calls it.
+        given: What the user wants; None: that of the stored evaluations.
+        default: What is used if there are none.
+
+    Raises:
+        ValueError: A stored evaluation was made with another one.
+    """
+    wanted = given
+    for one in entries:
+        if one.evaluation is None:
+            continue
+        own = one.evaluation.about[name]
+        wanted = own if wanted is None else wanted
+        if own != wanted:
+            others = "asked for" if given is not None else "that of the other evaluations"
+            raise ValueError(
+                f"{one.path} must be made with the {name} {wanted!r}, {others}, got the {name} {own!r} of {one}; "
+                "evaluate it again, or leave it out"
+            )
+    return default if wanted is None else wanted
+
+
+def check_parameters(entries: Sequence[Entry], parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError if a stored evaluation was made with other parameters than the given ones."""
+    for one in entries:
+        for name, value in parameters.items() if one.evaluation is not None else ():
+            own = one.parameters.get(name, "its default")
+            if str(own) != str(value):
+                raise ValueError(
+                    f"{one.path} must be made with {name}={value}, got {own} of {one}; evaluate it again, or leave "
+                    "the parameter out"
+                )
+
+
+def labels_of(entries: Sequence[Entry]) -> list[str]:
+    """Return the name of each entry: a run's method, with the settings in which runs of the method differ.
+
+    Raises:
+        ValueError: There is a training twice.
+    """
+    labels = []
+    for one in entries:
+        if not one.training:
+            labels.append(str(one))
+            continue
+        method, settings = one.training["method"], one.training["settings"]
+        same = [other.training["settings"] for other in entries if other.training.get("method") == method]
+        names = {name for own in same for name in own}
+        differ = sorted(name for name in names if any(own.get(name) != same[0].get(name) for own in same))
+        told = ", ".join(f"{name}={settings.get(name)}" for name in differ)
+        labels.append(f"{method} ({told})" if told else method)
+    _check_once(entries, labels)
+    return labels
+
+
+def _check_once(entries: Sequence[Entry], labels: Sequence[str]) -> None:
+    paths: dict[tuple[str, Any], list[str]] = {}
+    for label, one in zip(labels, entries, strict=True):
+        if one.training:
+            paths.setdefault((label, one.training["seed"]), []).append(str(one.path))
+    for (label, seed), twice in paths.items():
+        if len(twice) > 1:
+            raise ValueError(
+                f"runs must have {label} with seed {seed} once, got it {len(twice)} times; leave all but one of these "
+                f"out: {', '.join(twice)}"
+            )
+
+
+def differences(entries: Sequence[Entry], evaluated: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a note for each parameter of the environment in which trainings or evaluations differ.
+
+    Args:
+        entries: Runs and stored evaluations.
+        evaluated: The parameters in which each of them is evaluated.
+    """
+    yield from notes_on(evaluated)
+    in_tests = dict(_different(evaluated))
+    for name, values in _different([one.training["settings"].get("parameters", {}) for one in entries if one.training]):
+        if name not in in_tests:
+            yield f"The runs were trained with different values of the environment's {name} ({values})."
+
+
+def notes_on(evaluated: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a note for each parameter of the environment in which evaluations differ."""
+    for name, values in _different(evaluated):
+        yield (
+            f"The evaluations differ in the environment's {name} ({values}): runs are evaluated as they were trained, "
+            "so differences may be due to that."
+        )
+
+
+def _different(parameters: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for name in sorted({name for own in parameters for name in own}):
+        values = list(dict.fromkeys(str(own.get(name, "default")) for own in parameters))
+        if len(values) > 1:
+            yield name, ", ".join(values)
