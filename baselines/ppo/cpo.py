@@ -12,7 +12,6 @@ from stable_baselines3.common.distributions import Distribution, kl_divergence
 from torch.nn import functional
 
 from fair_envs.baselines.ppo.cost_ppo import CostPPO
-from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.baselines.ppo.ppo import Minibatch, mean
 from fair_envs.baselines.ppo.regularised import mean_defined
 from fair_envs.support.aliases import Floats
@@ -101,7 +100,7 @@ class CPO(CostPPO):
     of the step after the line search, 0: none) and ``train/recovery`` (1 if no step reached the limit).
 
     Args:
-        args: Arguments of `stable_baselines3.PPO`; the policy has one network for all rows.
+        args: Arguments of `stable_baselines3.PPO`. Separate networks of groups take one step together.
         limit: Upper limit of the mean; infinity: no limit.
         max_kl: Size of the trust region: the largest mean divergence from the policy before.
         cg_steps: Steps of conjugate gradients.
@@ -112,8 +111,7 @@ class CPO(CostPPO):
             ``ent_coef``, are not used.
 
     Raises:
-        ValueError: An argument is outside its range, the environment's observations are not arrays, or groups of rows
-            have separate networks.
+        ValueError: An argument is outside its range, or the environment's observations are not arrays.
     """
 
     def __init__(
@@ -136,11 +134,6 @@ class CPO(CostPPO):
         self.line_search_steps = checked("line_search_steps", line_search_steps, NonNegativeInt)
         self.line_search_factor = float(checked("line_search_factor", line_search_factor, UnitInterval))
         super().__init__(*args, **kwargs)
-
-    def _setup_model(self) -> None:
-        super()._setup_model()
-        if isinstance(self.policy, GroupedPolicy):
-            raise ValueError(f"policy must have one network for all rows, got {type(self.policy).__name__}")
 
     def cost(self) -> Floats:
         """Return the measure after each step, 0 where it is undefined."""

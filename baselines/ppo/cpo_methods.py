@@ -10,8 +10,18 @@ from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.cpo import CPO
 from fair_envs.baselines.ppo.methods import evaluate, policy, without_measure
-from fair_envs.baselines.settings import RECOMMENDED, PPOSettings, recommended_preset
-from fair_envs.baselines.training import first_seed, load_as, measure_of, new_model, train_as, training_env
+from fair_envs.baselines.settings import COMMON, RECOMMENDED, PPOSettings, recommended_preset
+from fair_envs.baselines.training import (
+    POLICIES,
+    Sharing,
+    check_sharing,
+    first_seed,
+    load_as,
+    measure_of,
+    new_model,
+    train_as,
+    training_env,
+)
 from fair_envs.support.parameters import NonNegative, Positive, setting
 from fair_envs.tasks import rules_for
 
@@ -28,6 +38,12 @@ class CPOTraining(PPOSettings):
     measure: str = setting("short", "Measure that is limited: short, long, rate or the name of a notion.")
     limit: NonNegative = setting(0.05, "Limit on the mean of the measure over steps.")
     max_kl: Positive = setting(0.01, "Size of the trust region: the largest mean divergence of two policies.")
+    sharing: Sharing = setting("all", COMMON["sharing"])
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        check_sharing(self.sharing, self)
 
 
 def make_cpo(config: CPOTraining) -> BaseAlgorithm:
@@ -39,10 +55,11 @@ def make_cpo(config: CPOTraining) -> BaseAlgorithm:
     """
     first = first_seed(config)
     short = measure_of(config, config.measure, rules_for(config.env_id, **config.parameters))
-    env = training_env(config, seed=first)
+    policy_class, append = POLICIES[config.sharing]
+    env = training_env(config, seed=first, append=append)
     own: dict[str, Any] = {"short": short, "limit": config.limit, "max_kl": config.max_kl}
     return new_model(
-        CPO, config, "MlpPolicy", env, first=first, policy_kwargs={"net_arch": list(config.net_arch)}, **own
+        CPO, config, policy_class, env, first=first, policy_kwargs={"net_arch": list(config.net_arch)}, **own
     )
 
 

@@ -18,9 +18,9 @@ from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
 from fair_envs.baselines.ppo.massaging import DecisionMassager, Massaging, MassagingSchedule, Schedule, massager_maker
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
-from fair_envs.baselines.settings import OnPolicySettings, recommended
+from fair_envs.baselines.settings import COMMON, OnPolicySettings, recommended
 from fair_envs.baselines.tasks import PUBLISHED, RECOMMENDED, Signals, task_for
-from fair_envs.baselines.training import load_as, new_model, train_as, training_env
+from fair_envs.baselines.training import POLICIES, Sharing, check_sharing, load_as, new_model, train_as, training_env
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import (
     NonNegative,
@@ -50,6 +50,7 @@ class LongTermTraining(OnPolicySettings):
     trunk: Sequence[PositiveInt] = setting((), "Sizes of the layers shared by actor and critic.")
     pi: Sequence[PositiveInt] = setting((64, 64), "Sizes of the actor's separate layers.")
     vf: Sequence[PositiveInt] = setting((64, 64), "Sizes of the critic's separate layers.")
+    sharing: Sharing = setting("all", COMMON["sharing"])
     # Regularisation
     signals: Signals = setting("sound", "Which fairness measures the learner uses.")  # P: as_coded
     delta: NonNegative = setting(0.05, "Short-term disparity up to which no penalty applies.")
@@ -77,6 +78,9 @@ class LongTermTraining(OnPolicySettings):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
+        check_sharing(self.sharing, self)
+        if self.sharing != "all" and self.trunk:
+            raise ValueError(f"trunk must be empty with sharing {self.sharing!r}, got {tuple(self.trunk)}")
         task, rules = task_for(self.env_id, self.signals), rules_for(self.env_id, **self.parameters)
         for name in ("short", "long"):
             task.measure(name, rules, 1)
@@ -140,11 +144,14 @@ def make_long_term(config: LongTermTraining) -> Regularised:
         TypeError: A parameter of the environment is unknown.
     """
     first = LONG_TERM_SEEDS + LANES_EACH * config.seed
-    env = training_env(config, seed=first)
-    sizes = {"shared": list(config.trunk), "pi": list(config.pi), "vf": list(config.vf)}
+    policy, append = POLICIES[config.sharing]
+    env = training_env(config, seed=first, append=append)
+    sizes = {"pi": list(config.pi), "vf": list(config.vf)}
+    if config.sharing == "all":
+        policy, sizes["shared"] = SharedTrunkPolicy, list(config.trunk)
     networks = {"net_arch": sizes, "activation_fn": nn.ReLU}
     kind, own = learner_of(config, env)
-    return new_model(kind, config, SharedTrunkPolicy, env, first=first, policy_kwargs=networks, **own)
+    return new_model(kind, config, policy, env, first=first, policy_kwargs=networks, **own)
 
 
 def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import torch as th
-from stable_baselines3.common.distributions import CategoricalDistribution, Distribution
+from stable_baselines3.common.distributions import Distribution, make_proba_distribution
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 
@@ -103,20 +103,13 @@ class GroupedPolicy(BasePolicy):
         return self.get_distribution(obs).distribution.probs  # type: ignore[no-any-return, union-attr]
 
     def get_distribution(self, obs: PyTorchObs) -> Distribution:
-        """Return the distribution of actions.
-
-        Raises:
-            ValueError: The observations belong to several groups and the actions are not discrete.
-        """
-        tensor = _tensor(obs)
-        if isinstance(self.action_space, gym.spaces.Discrete):
-            logits = self._by_group(tensor, lambda member, own, _: (member.get_distribution(own).distribution.logits,))
-            return CategoricalDistribution(int(self.action_space.n)).proba_distribution(logits[0])
-        groups = th.unique(tensor[:, -1])
-        if len(groups) != 1:
-            raise ValueError(f"obs must be of one group, got the groups {groups.tolist()}")
-        member: ActorCriticPolicy = self.members[int(groups[0])]  # type: ignore[assignment]
-        return member.get_distribution(tensor[:, :-1])
+        """Return the distribution of actions."""
+        numbers = self._by_group(_tensor(obs), lambda member, own, _: (parameters_of(member.get_distribution(own)),))[0]
+        found: Any = make_proba_distribution(self.action_space)
+        if isinstance(self.action_space, gym.spaces.Box):
+            mean, std = th.chunk(numbers, 2, -1)
+            return found.proba_distribution(mean, std.log())  # type: ignore[no-any-return]
+        return found.proba_distribution(numbers)  # type: ignore[no-any-return]
 
     def equivariance_penalty(self, obs: th.Tensor) -> th.Tensor:
         """Return how far the networks of each row's own group act from the others on the same observation, shape (n,).

@@ -164,6 +164,10 @@ def _met(step: Step) -> Parts:
 
 
 def _earned(step: Step) -> Parts:
+    """All steps count for all agents, also for those without a turn and those that left.
+
+    The rate is therefore the return of an episode divided by its length.
+    """
     return step.reward, np.ones_like(step.reward)
 
 

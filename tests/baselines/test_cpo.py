@@ -156,11 +156,16 @@ def test_the_parts_of_all_agents_of_a_lane_add_up() -> None:
     th.testing.assert_close(turns.costs.abs().mean(), centred.abs().sum() / (64 * 4), atol=1e-6, rtol=1e-4)
 
 
-def test_groups_of_networks_are_refused() -> None:
+def test_networks_of_groups_take_one_step_within_the_trust_region() -> None:
     task = task_of("FairHarvest-v0")
     env = make_sb3("FairHarvest-v0", n_envs=2, append_group=True, **WORLD)
-    with pytest.raises(ValueError, match="policy must have one network for all rows, got GroupedPolicy"):
-        CPO(GroupedPolicy, env, short=MeasureFor(task, "short", task.rules(**WORLD)), **SMALL)
+    given = {**SMALL, "max_kl": 0.001}
+    model: Any = CPO(GroupedPolicy, env, short=MeasureFor(task, "short", task.rules(**WORLD)), **given)
+    before = [network.action_net.weight.detach().clone() for network in model.policy.members]
+    model.learn(SMALL["n_steps"] * env.num_envs)
+    for network, weights in zip(model.policy.members, before, strict=True):
+        assert not th.equal(network.action_net.weight, weights)
+    assert 0 < model.logger.name_to_value["train/kl"] <= 0.001
 
 
 @pytest.mark.parametrize(

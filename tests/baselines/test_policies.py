@@ -89,12 +89,17 @@ def test_an_observation_that_ends_with_no_group_is_refused(strange: float) -> No
         make_policy().forward(obs)
 
 
-def test_continuous_actions_have_a_distribution_for_one_group_at_a_time() -> None:
-    policy = make_policy(actions=gym.spaces.Box(-1, 1, (2,)))
-    assert policy.get_distribution(observations([1, 1])).mode().shape == (2, 2)
-    assert policy(observations(MIXED))[0].shape == (len(MIXED), 2)
-    with pytest.raises(ValueError, match=r"obs must be of one group, got the groups \[0.0, 1.0\]"):
-        policy.get_distribution(observations([0, 1]))
+@pytest.mark.parametrize(
+    "space",
+    [gym.spaces.Box(-1, 1, (2,)), gym.spaces.Discrete(3), gym.spaces.MultiDiscrete([2, 3])],
+    ids=["box", "discrete", "several"],
+)
+def test_the_distribution_of_all_groups_is_that_of_which_actions_are_drawn(space: gym.Space[Any]) -> None:
+    policy = make_policy(actions=space)
+    actions, _, log_prob = policy(observations(MIXED))
+    found = policy.get_distribution(observations(MIXED))
+    th.testing.assert_close(found.log_prob(actions), log_prob)
+    th.testing.assert_close(found.entropy(), policy.evaluate_actions(observations(MIXED), actions)[2])
 
 
 def test_bad_spaces_and_settings_are_refused() -> None:

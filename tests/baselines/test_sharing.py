@@ -19,11 +19,13 @@ from stable_baselines3.common.distributions import (
 from fair_envs import make_sb3
 from fair_envs.baselines import equivariance
 from fair_envs.baselines.agents import AgentsPolicy, counterfactual, play
+from fair_envs.baselines.methods import named
 from fair_envs.baselines.ppo.fair_ppo import FairPPO
 from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.training import Training, make_model, train
+from fair_envs.tasks import rules_for
 from tests.baselines.interruptions import Interrupt
 from tests.baselines.small import HARVEST, learner, policy_weights, small_env, small_rules
 from tests.helpers import LITTLE
@@ -270,3 +272,19 @@ def test_a_penalty_on_one_network_is_refused() -> None:
         config(sharing="none", shared=True)
     with pytest.raises(ValueError, match="sharing must be one of 'none', 'groups', 'all', got 'some'"):
         config(sharing="some")
+
+
+@pytest.mark.parametrize("env_id", ["FairHarvest-v0", "FairPursuit-v0"])
+@pytest.mark.parametrize("algorithm", ["a-ppo", "f-ppo", "cpo"])
+def test_methods_with_measures_have_networks_for_each_group_too(algorithm: str, env_id: str) -> None:
+    small = {"lanes": 2, "n_steps": 16, "batch_size": 16, "n_epochs": 1, "threads": 1, "parameters": {"horizon": 12}}
+    settings = named(algorithm).configured({"env_id": env_id, "algorithm": algorithm, "steps": 1, **small})
+    assert settings.sharing == "groups"
+    model = named(algorithm).train(settings)
+    assert isinstance(model.policy, GroupedPolicy) and model.policy.groups == len(rules_for(env_id).spec.groups)
+
+
+@pytest.mark.parametrize("algorithm", ["a-ppo", "cpo", "parity"])
+def test_a_decision_maker_has_one_network(algorithm: str) -> None:
+    with pytest.raises(ValueError, match="sharing must be 'all' on FairLending-v0, which has one decision-maker"):
+        named(algorithm).configured({"env_id": "FairLending-v0", "algorithm": algorithm, "sharing": "groups"})
