@@ -61,7 +61,7 @@ def test_a_method_of_ones_own_trains_resumes_and_evaluates(example: Any, monkeyp
     assert said.code == 0, said.text
     assert "reward per step" in said.text and "demographic_parity" in said.text
     (found,) = json.loads(Path("part", "evaluation-1", "evaluation.json").read_text())
-    assert (found["about"]["episodes"], found["about"]["training"]["algorithm"]) == (3, "best-constant")
+    assert (found["about"]["episodes"], found["about"]["run"]["method"]) == (3, "best-constant")
     played = Said(
         "evaluate", "FairHiring-v0", "-p", "horizon=12", "--policy", "part", "--episodes", "3", "--no-progress"
     )
