@@ -2,8 +2,8 @@
 
 import pytest
 
-from fair_envs.baselines.settings import FOR_AGENTS, FOR_DECISIONS, OnPolicySettings, recommended, recommended_preset
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining
+from fair_envs.baselines.settings import FOR_AGENTS, FOR_DECISIONS, OnPolicySettings, recommended, recommended_preset
 from fair_envs.baselines.training import Training
 
 OF_AGENTS = {name: value for name, value in FOR_AGENTS.items() if name != "critic_epochs"}  # of PPO
