@@ -4,7 +4,7 @@ import dataclasses
 import operator
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +37,7 @@ from fair_envs.baselines.settings import (
     plain_parameters,
 )
 from fair_envs.core import Rules, check_seeds
-from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout
+from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout, scripted
 from fair_envs.faces.sb3 import Append
 from fair_envs.registration import TABLE, make_rules, make_sb3
 from fair_envs.support.parameters import (
@@ -129,7 +129,8 @@ class Training(PPOSettings):
     )
     # FEN's reward
     bounds: Sequence[float] = setting(
-        (), "Least and largest reward of an agent in a step, for fen-reward; by default, estimated by random play."
+        (),
+        "Least and largest reward of an agent in a step, for fen-reward; by default, estimated by play.",
     )
     epsilon: Positive = setting(0.1, "Smaller values weigh equality more, for fen-reward.")
     # The machine
@@ -225,7 +226,9 @@ def make_env(config: Training) -> VecEnv:
     )
     if config.algorithm != "fen-reward":
         return env
-    least, largest = config.bounds or bounds_of(make_rules(config.env_id, **config.parameters))
+    least, largest = config.bounds or bounds_of(
+        make_rules(config.env_id, **config.parameters), task_of(config.env_id).scripted
+    )
     fair: VecEnv = FenReward(env, least=least, largest=largest, epsilon=config.epsilon)
     return fair
 
@@ -236,15 +239,29 @@ def check_sharing(sharing: Sharing, config: OnPolicySettings) -> None:
         raise ValueError(f"sharing must be 'all' on {config.env_id}, which has one decision-maker, got {sharing!r}")
 
 
-def bounds_of(rules: Rules) -> tuple[float, float]:
-    """Return a lower bound of the agents' rewards in a step, and the largest reward, estimated by random play.
+def bounds_of(rules: Rules, policies: Iterable[str] = ()) -> tuple[float, float]:
+    """Return a lower bound of the agents' rewards in a step, and the largest reward, estimated by play.
 
     The lower bound is 0 if no reward is negative; otherwise it is the least reward minus the range of all rewards,
-    because another policy may earn less than random agents.
+    because another policy may earn less.
+
+    Args:
+        rules: The rules.
+        policies: Names of scripted policies that play besides random agents; they may get rewards that these miss.
+
+    Raises:
+        ValueError: All rewards were equal, so the largest one is unknown.
     """
-    rewards = [step.reward for step in rollout(LanesWorld(begun(rules, check_seeds(0, 4))), RandomPolicy(rules))]
-    least, largest = float(np.min(rewards)), float(np.max(rewards))
-    return (min(0.0, least - (largest - least)) if least < 0 else 0.0), max(largest, least + 1e-6)
+    players = [RandomPolicy(rules), *(scripted(rules, name) for name in policies)]
+    rewards = [
+        step.reward for player in players for step in rollout(LanesWorld(begun(rules, check_seeds(0, 4))), player)
+    ]
+    least, largest = min(map(np.min, rewards)), max(map(np.max, rewards))
+    if not largest > least:
+        raise ValueError(
+            f"bounds must be given for rewards that random and scripted policies seldom get; all were {least:g}"
+        )
+    return (min(0.0, float(least - (largest - least))) if least < 0 else 0.0), float(largest)
 
 
 def make_model(config: Training) -> BaseAlgorithm:

@@ -253,13 +253,12 @@ class FenReward(Wrapper):
     $$r'_i = \frac{\bar u / c}{\epsilon + |u_i / \bar u - 1|}$$
 
     with $u_i$ the agent's mean reward per step so far in the episode, $\bar u$ its mean over the agents, and c the
-    largest reward of a step: 0 if no agent has earned anything, and at most $1 / \epsilon$, if all have earned the
-    largest reward in every step. An agent can raise it by coming closer to the mean, from below or from above, or by
-    raising the mean.
+    largest reward of a step; as in the published code, $\bar u / c$ is at most 1. The result is 0 if no agent has
+    earned anything, and at most $1 / \epsilon$, if all have earned the largest reward in every step. An agent can raise
+    it by coming closer to the mean, from below or from above, or by raising the mean.
 
     This is the reward of FEN's controllers. Its hierarchy of a controller and several sub-policies, and the
-    consensus by which agents estimate the mean, are left out: each step has this reward, and the mean is exact. The
-    published code also limits $\bar u / c$ to 1, which makes no difference if no reward is above ``largest``.
+    consensus by which agents estimate the mean, are left out: each step has this reward, and the mean is exact.
 
     Utilities must not be negative. If rewards can be, subtract the lowest one with ``least``.
 
@@ -290,7 +289,7 @@ def fair_efficiency(utility: Floats, *, largest: float, epsilon: float = 0.1) ->
     """
     mean = utility.mean(axis=1, keepdims=True)
     away = np.abs(np.divide(utility, mean, out=np.ones_like(utility), where=mean > 0) - 1.0)
-    found: Floats = mean / largest / (epsilon + away)
+    found: Floats = np.minimum(mean / largest, 1.0) / (epsilon + away)
     return found
 
 

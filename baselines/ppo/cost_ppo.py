@@ -106,8 +106,10 @@ class MeasurePPO(CostPPO):
     """Fair-PPO for any measure: the advantages of the measure's changes are subtracted from the advantages.
 
     The cost of a step is the change of the measure in it, ``d_t - d_{t-1}``, as the retrospective cost of `FairPPO` is
-    the change of the disparity of returns. The costs of an episode add up to the measure at its end; a change from or
-    to an undefined value costs nothing. The policy is updated with ``A - weight * alpha * A_c``, where the cost
+    the change of the disparity of returns. A change from or to an undefined value costs nothing: the first rates of
+    two groups in a window differ by chance, whatever the policy does. The costs of an episode therefore add up to the
+    measure at its end minus its first defined value, if it stays defined. (`FairnessPenalty` charges the first value
+    too.) The policy is updated with ``A - weight * alpha * A_c``, where the cost
     advantages A_c are estimated with a separate critic. Both are in units of their standard deviation, A_c in that over
     all rollouts so far: a measure has no unit that could be compared with that of rewards.
 

@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from fair_envs.baselines.ppo.costs import cost_advantages
 from fair_envs.baselines.ppo.functions import BenefitRate, Controller, Lagrangian, Objective, Reward
 from fair_envs.baselines.ppo.ppo import Minibatch, agents_env_of
-from fair_envs.baselines.ppo.regularised import Regularised
+from fair_envs.baselines.ppo.regularised import Regularised, mean_defined
 from fair_envs.baselines.ppo.tracking import RecordSteps
 from fair_envs.metrics.measures import MeasureOf, Replay
 from fair_envs.metrics.rates import RateMeasure
@@ -199,14 +199,18 @@ class ObjectivePPO(Regularised):
         streams, memory = self._streams, self.memory
         assert streams is not None
         streams.take(self._replays[0])
-        cost = np.nan_to_num(self.rollout_measures.long) if self.long is not None else None
-        now = streams.means(float(self.rollout_buffer.rewards.mean(dtype=np.float64)), cost)
-        unit = float(np.abs(self.rollout_buffer.rewards).mean(dtype=np.float64))
+        cost = None if self.long is None else self.rollout_measures.long
+        recorder = self._recorder
+        assert recorder is not None
+        rewards = recorder.rewards  # those of the buffer include the critic's values after time limits
+        now = streams.means(float(rewards.mean(dtype=np.float64)), cost)
+        unit = float(np.abs(rewards).mean(dtype=np.float64))
         keep = 0.0 if self.half_life == 0 or "means" not in memory else 0.5 ** (1 / self.half_life)
         if self.profile == "published":
             keep = 0.0
             now = now * streams.steps_per_episode(self.rollout_buffer.episode_starts)
-        memory["means"] = keep * memory.get("means", now) + (1 - keep) * now
+        before = memory.get("means", np.nan_to_num(now))
+        memory["means"] = keep * before + (1 - keep) * np.where(np.isnan(now), before, now)
         memory["unit"] = np.array(keep * memory.get("unit", unit) + (1 - keep) * unit)
         about: dict[str, Any] = {
             "groups": streams.groups,
@@ -224,7 +228,7 @@ class ObjectivePPO(Regularised):
             self.logger.record(f"fairness/rate[{name}]", rate)
         self._reward_weight = float(slope[0])
         if self._fair_wanted:
-            self._estimate(slope, cost)
+            self._estimate(slope, None if cost is None else np.nan_to_num(cost))
 
     def _controlled(self, means: th.Tensor, about: dict[str, Any]) -> Objective:
         """Return the objective, with the multiplier that the controller sets for a `Lagrangian`."""
@@ -347,9 +351,12 @@ class StreamsOfRollout:
             self._own[..., 0] *= self._scale
 
     def means(self, reward: float, cost: Floats32 | None) -> Floats:
-        """Return J: mean reward of a row, the groups' benefits and demands, and mean cost, shape (2 + 2 G,)."""
+        """Return J: mean reward of a row, the groups' benefits and demands, and mean cost, shape (2 + 2 G,).
+
+        The mean cost is that of the steps in which the cost is defined; NaN if there are none.
+        """
         totals = self._totals.mean(axis=(0, 1))
-        return np.array([reward, *totals, 0.0 if cost is None else float(cost.mean(dtype=np.float64))])
+        return np.array([reward, *totals, 0.0 if cost is None else mean_defined(cost)])
 
     def rates(self, means: Floats) -> Floats:
         """Return the groups' rates, shape (G,); NaN without demand."""

@@ -54,16 +54,17 @@ class Following(VecEnvWrapper):
         played = self.venv.step_wait()
         _, reward, done, self.infos = played
         self.starts_next = done[:: self.agents].astype(bool)
-        own = reward if self._source is None else self._source.agent_reward
-        self._follow(own.reshape(len(self.starts_next), -1))
+        earned = reward.copy()  # learners add to the rewards in place
+        own = earned if self._source is None else self._source.agent_reward
+        self._follow(own.reshape(len(self.starts_next), -1), earned)
         return played
 
     def of_rows(self, lanes: NDArray[Any]) -> NDArray[Any]:
         """Return values of lanes, shape (..., lanes), for each of their rows, shape (..., rows)."""
         return lanes if self.agents == 1 else np.repeat(lanes, self.agents, axis=-1)
 
-    def _follow(self, reward: NDArray[Any]) -> None:
-        """Take a step, given the agents' rewards, shape (lanes, agents)."""
+    def _follow(self, reward: NDArray[Any], of_rows: NDArray[Any]) -> None:
+        """Take a step, given the agents' own rewards, shape (lanes, agents), and those of the rows, shape (rows,)."""
         raise NotImplementedError
 
     def _reported(self) -> dict[str, NDArray[Any]]:
@@ -92,7 +93,7 @@ class TrackMeasures(Following):
             for measure in self.measures:
                 measure.restart(self.starts_next)
 
-    def _follow(self, reward: NDArray[Any]) -> None:
+    def _follow(self, reward: NDArray[Any], of_rows: NDArray[Any]) -> None:
         source = self._source
         info: Mapping[str, NDArray[Any]] = (
             self._reported() if source is None else Columns(source.fair_spec, source.interactions, source.action_probs)
@@ -106,7 +107,12 @@ class RecordSteps(Following):
 
     The values are those of `TrackMeasures`. They cost less time, but are known only after the rollout. See `Following`
     for the arguments.
+
+    Attributes:
+        rewards: The rows' rewards in the steps of the last replay, shape (T, rows).
     """
+
+    rewards: NDArray[Any]
 
     def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
         super().__init__(venv, measures)
@@ -121,18 +127,21 @@ class RecordSteps(Following):
         """Let each measure follow the recorded steps; return what it says about them, and forget the steps."""
         info, reward, first = self._columns(), np.stack(self._rewards), np.stack(self._first)
         found = [measure.replay(info, reward, first=first[:-1], ended=first[1:]) for measure in self.measures]
+        self.rewards = np.stack(self._row_rewards)
         self._forget()
         return found
 
     def _forget(self) -> None:
         self._first = [self.starts_next]
-        self._rewards: list[NDArray[Any]] = []
+        self._rewards: list[NDArray[Any]] = []  # of agents
+        self._row_rewards: list[NDArray[Any]] = []
         self._steps: list[Any] = []  # records, or columns in infos
         self._probs: list[NDArray[Any] | None] = []
 
-    def _follow(self, reward: NDArray[Any]) -> None:
+    def _follow(self, reward: NDArray[Any], of_rows: NDArray[Any]) -> None:
         self._first.append(self.starts_next)
         self._rewards.append(reward)
+        self._row_rewards.append(of_rows)
         if self._source is None:
             self._steps.append(self._reported())
         else:  # these arrays are new in each step

@@ -90,6 +90,7 @@ class Step:
         ended: The lanes whose episode ended with the step, shape (B,), or None.
     """
 
+    group: Ints
     action: Ints
     feedback: Ints
     outcome: Floats
@@ -293,6 +294,7 @@ class RateMeasure(Measure):
         room = 0 if window is None else checked("window", window, PositiveInt)
         self._ring: Floats = np.zeros((self.lanes, room, *shape[1:]))
         self._seen: Ints = np.zeros(self.lanes, np.int64)
+        self._demands: Ints = np.zeros(shape[:2], np.int64)  # steps in which each group had a demand
 
     @property
     def rates(self) -> Floats:
@@ -339,7 +341,7 @@ class RateMeasure(Measure):
     def _added(self, people: tuple[Ints, Floats, Floats], first: Flags, decided: Flags) -> Floats:
         """Add steps; return the value after each of them, shape (T, B)."""
         values = np.empty(first.shape)
-        state = self.totals, self.latest, self._ring, self._seen, self.value.copy()
+        state = self.totals, self.latest, self._ring, self._seen, self._demands, self.value.copy()
         odd = add_steps(*state, first & (not self.keeps), decided, *people, self._minimum, values)
         if odd >= 0:
             highest, (group, *_) = len(self.group_names) - 1, people
@@ -380,12 +382,14 @@ class RateMeasure(Measure):
 
     def _after(self, group: Ints, action: Ints, label: Ints) -> Floats:
         """Return the value after one more person in each lane; all arguments have shape (B, 1)."""
-        totals, every = self.totals.copy(), np.arange(self.lanes)
+        totals, demands, every = self.totals.copy(), self._demands.copy(), np.arange(self.lanes)
         window = self._ring.shape[1]
         if window:
-            totals -= np.where(
-                (self._seen >= window)[:, np.newaxis, np.newaxis], self._ring[every, self._seen % window], 0
-            )
+            full = (self._seen >= window)[:, np.newaxis]
+            oldest = self._ring[every, self._seen % window]
+            totals -= np.where(full[..., np.newaxis], oldest, 0)
+            demands -= full & (oldest[..., 1] > 0)
+            totals[..., 1][demands == 0] = 0
         known = group[:, 0] >= 0
         for part, own in enumerate(self.rate.parts(Step({"action": action, "feedback": label}, None, None))):
             amounts = np.broadcast_to(np.asarray(own, np.float64), group.shape)
@@ -403,6 +407,7 @@ class RateMeasure(Measure):
         if not self.keeps:
             self.totals[mask] = 0
             self._seen[mask] = 0
+            self._demands[mask] = 0
 
 
 def joined(column: NDArray[Any]) -> NDArray[Any]:
@@ -483,6 +488,7 @@ def add_steps(
     latest: Floats,
     ring: Floats,
     seen: Ints,
+    demands: Ints,
     last: Floats,
     cleared: Flags,
     decided: Flags,
@@ -501,6 +507,8 @@ def add_steps(
         latest: Sums of the last step, shape (B, groups, 2); written.
         ring: Sums of the last steps, shape (B, window, groups, 2); written.
         seen: Number of steps so far, shape (B,); written.
+        demands: Number of steps that count in which each group had a demand, shape (B, groups); written. Without any,
+            its demand is exactly 0, whatever the rounding of the sums.
         last: The values before the first step, shape (B,); written.
         cleared: The lanes that forget everything before the step, shape (T, B).
         decided: The lanes with a decision, shape (T, B).
@@ -521,7 +529,7 @@ def add_steps(
     for t in range(len(values)):
         for b in range(lanes):
             if cleared[t, b]:
-                totals[b], seen[b], last[b] = 0.0, 0, np.nan
+                totals[b], seen[b], demands[b], last[b] = 0.0, 0, 0, np.nan
             row = t * lanes + b
             latest[b] = 0.0
             if decided[t, b]:
@@ -533,13 +541,18 @@ def add_steps(
                 if window > 0:
                     place = seen[b] % window
                     for g in range(groups):
+                        if seen[b] >= window:
+                            demands[b, g] -= ring[b, place, g, 1] > 0
                         for part in range(2):
                             if seen[b] >= window:
                                 totals[b, g, part] -= ring[b, place, g, part]
                             ring[b, place, g, part] = latest[b, g, part]
+                        if demands[b, g] == 0:
+                            totals[b, g, 1] = 0.0
                 seen[b] += 1
                 low, high, defined = np.inf, -np.inf, 0
                 for g in range(groups):
+                    demands[b, g] += latest[b, g, 1] > 0
                     totals[b, g, 0] += latest[b, g, 0]
                     totals[b, g, 1] += latest[b, g, 1]
                     if totals[b, g, 1] > 0 and totals[b, g, 1] >= minimum:

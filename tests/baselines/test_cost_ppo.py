@@ -32,6 +32,8 @@ def test_a_step_costs_the_change_of_the_measure() -> None:
     change = np.diff(decisions, axis=0)
     np.testing.assert_array_equal(model.cost()[1:][~first[1:]], change[~first[1:]])
     assert (model.cost()[first] == 0).all()  # there was no value before
+    for end in (9, 19, 29):  # episodes of 10 steps
+        np.testing.assert_array_equal(model.cost()[end - 9 : end + 1].sum(axis=0), decisions[end] - decisions[end - 9])
 
 
 def test_without_weight_it_is_ppo() -> None:

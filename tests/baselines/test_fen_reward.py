@@ -33,6 +33,13 @@ def test_the_bounds_hold_for_rewards_that_random_agents_did_not_get() -> None:
     assert bounds_of(make_rules("FairHarvest-v0", horizon=30))[0] == 0
 
 
+def test_scripted_policies_show_rewards_that_random_agents_never_get() -> None:
+    rules = make_rules("FairPursuit-v0")
+    assert bounds_of(rules, ["planner"])[1] == 50
+    with pytest.raises(ValueError, match=r"bounds must be given for rewards .*; all were -0.1"):
+        bounds_of(rules)
+
+
 def test_a_decision_maker_has_no_other_agents_to_compare_with() -> None:
     with pytest.raises(ValueError, match="a decision-maker has no others to compare with; try"):
         methods.method_for("fen-reward", "FairHiring-v0")

@@ -28,6 +28,7 @@ from fair_envs.baselines.ppo.functions import (
 from fair_envs.baselines.ppo.objectives import ObjectivePPO
 from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.core.interactions import FairSpec
+from fair_envs.metrics import FunctionMeasure
 from fair_envs.metrics.measures import MeasureOf
 from fair_envs.metrics.rates import RETURN, SELECTION, TRUE_POSITIVE, RateMeasure
 
@@ -257,9 +258,30 @@ def test_a_measure_that_is_no_rate_can_be_limited_as_a_cost() -> None:
     assert model.stream_critic.scale.shape == (5,)  # benefits and demands of two groups, and the cost
 
 
-def test_a_measure_that_is_no_rate_cannot_be_the_rate() -> None:
-    from fair_envs.metrics import FunctionMeasure
+def test_the_mean_reward_is_without_the_values_after_time_limits() -> None:
+    given = {**SMALL, "n_steps": 40, "half_life": 0}  # episodes of 30 steps are truncated
+    model: Any = ObjectivePPO("MlpPolicy", lending(), objective=BenefitRate(), rate=true_positives, **given)
+    with th.no_grad():
+        model.policy.value_net.bias += 100.0
+    model.learn(model.n_steps * 4)
+    rewards = model._recorder.rewards
+    assert model.memory["means"][0] == pytest.approx(rewards.mean()) and abs(rewards).max() <= 1
+    assert model.memory["unit"] == pytest.approx(abs(rewards).mean())
+    assert model.rollout_buffer.rewards.max() > 50
 
+
+def test_steps_in_which_a_cost_is_undefined_are_left_out_of_its_mean() -> None:
+    def half(lanes: int) -> Any:
+        return FunctionMeasure(lanes, lambda info: np.where(info["fair_action"] == 1, 0.2, np.nan))
+
+    limited = Lagrangian(limit=0.15, of_rates=False)
+    model = ObjectivePPO("MlpPolicy", lending(), objective=limited, rate=true_positives, cost=half, **SMALL)
+    model.learn(model.n_steps * 4)
+    assert np.isnan(model.rollout_measures.long).any()
+    assert model.memory["means"][-1] == pytest.approx(0.2) and model.memory["controller"][0] > 0
+
+
+def test_a_measure_that_is_no_rate_cannot_be_the_rate() -> None:
     make: MeasureOf = lambda lanes: FunctionMeasure(lanes, lambda info: np.zeros(lanes))  # noqa: E731
     with pytest.raises(ValueError, match="rate must make a RateMeasure"):
         ObjectivePPO("MlpPolicy", lending(), objective=Nash(), rate=make, **SMALL)

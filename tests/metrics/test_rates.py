@@ -142,6 +142,15 @@ def test_a_window_equals_the_last_steps_counted_anew() -> None:
         assert np.array_equal(measure.update(step(*reported)), anew.update(step(*reported)), equal_nan=True)
 
 
+@nojit
+def test_a_group_without_demands_in_the_window_has_no_rate_whatever_the_rounding() -> None:
+    part = Rate(name="part", benefit="", demand="", parts=lambda step: (0.0, np.where(step.group == 1, 0.1, 0.3)))
+    measure = RateMeasure(1, part, spec=SPEC, window=3)
+    values = played(measure, [(1, 1, 1), (1, 1, 1), (0, 1, 1), (1, 1, 1), (0, 1, 1), (0, 1, 1), (0, 1, 1)])
+    assert values == pytest.approx([NAN, NAN, 0, 0, 0, 0, NAN], nan_ok=True)
+    assert measure.totals[0, 1].tolist() == [0, 0]
+
+
 def test_a_rate_is_undefined_below_the_smallest_demand() -> None:
     measure = RateMeasure(1, SELECTION, spec=SPEC, minimum=2)
     assert played(measure, [(0, 1, 1), (1, 0, 1), (0, 1, 1), (1, 0, 1)]) == pytest.approx([NAN] * 3 + [1], nan_ok=True)
