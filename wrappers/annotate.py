@@ -123,6 +123,8 @@ class Annotate(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
         )
         columns.check_known(sources or {}, [*found.sensitive, *found.legitimate])
         revealed = checked("feedback", feedback, Revealed)
+        if label is None and revealed != "full":
+            raise ValueError(f"feedback must be left out without a label, got {feedback!r}")
         self.fair_spec = found.spec(
             feedback="none" if label is None else revealed,
             favourable_action=favourable_action,

@@ -433,7 +433,12 @@ def groups_by_attributes(sensitive: Ints, table: Ints, *, sizes: Sequence[int]) 
         sensitive: The codes of the sensitive attributes, shape (..., attributes).
         table: The group of each combination of codes, see `group_codes`.
         sizes: The number of values of each attribute.
+
+    Raises:
+        ValueError: A code is not one of its attribute's values.
     """
+    if (sensitive >= np.array(sizes)).any():
+        raise ValueError(f"fair_sensitive must have codes below {list(sizes)}, got {sensitive.max(axis=(0, 1)).tolist()}")
     place = np.zeros(sensitive.shape[:-1], np.int64)
     for attribute, size in enumerate(sizes):
         place = place * size + np.maximum(sensitive[..., attribute], 0)

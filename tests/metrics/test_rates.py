@@ -119,6 +119,13 @@ def test_the_largest_difference_of_several_groups_counts() -> None:
     )
 
 
+def test_codes_that_no_group_has_are_refused() -> None:
+    measure = RateMeasure(1, SELECTION, spec=SPEC, groups=tuple(SPEC.sensitive))
+    info = {**step([0], [1], [1]), "fair_sensitive": np.full((1, len(SPEC.sensitive)), 7)}
+    with pytest.raises(ValueError, match="fair_sensitive must have codes below"):
+        measure.update(info)
+
+
 # Spans ---------------------------------------------------------------------------------------------------------------
 
 

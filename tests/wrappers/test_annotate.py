@@ -321,6 +321,7 @@ def test_what_is_missing_or_odd_in_a_step_is_named(given: Any, message: str) -> 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"label": None, "feedback": "accepted"}, "feedback must be left out without a label, got 'accepted'"),
         ({"sensitive": {}}, r"sensitive must map attributes to the names of their values, .*, got \{\}"),
         ({"sensitive": ["group"]}, r"sensitive must map attributes to the names of their values, .*, got \['group'\]"),
         ({"sensitive": {"group": "AB"}}, r"sensitive\['group'\] must be at least two different names, got 'AB'"),
