@@ -438,7 +438,8 @@ def groups_by_attributes(sensitive: Ints, table: Ints, *, sizes: Sequence[int]) 
         ValueError: A code is not one of its attribute's values.
     """
     if (sensitive >= np.array(sizes)).any():
-        raise ValueError(f"fair_sensitive must have codes below {list(sizes)}, got {sensitive.max(axis=(0, 1)).tolist()}")
+        highest = sensitive.reshape(-1, len(sizes)).max(axis=0).tolist()
+        raise ValueError(f"fair_sensitive must have codes below {list(sizes)}, got {highest}")
     place = np.zeros(sensitive.shape[:-1], np.int64)
     for attribute, size in enumerate(sizes):
         place = place * size + np.maximum(sensitive[..., attribute], 0)
