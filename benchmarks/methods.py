@@ -1,20 +1,22 @@
 """Train, kill, resume and evaluate every method on every environment: ``python benchmarks/methods.py --out FOLDER``.
 
 Each cell trains for some seconds. It is killed with SIGKILL in the middle, resumed, stopped with SIGTERM at the end,
-and evaluated. The result of a complete cell is stored, so an interrupted run continues where it stopped. The table
-shows a result, or the number of the reason why the method does not train on the environment.
+and evaluated. Results are stored in ``table.csv`` after each cell, so an interrupted run continues where it stopped;
+failed cells run again. ``table.md`` shows the results, or the number of the reason why a method does not train on an
+environment.
 """
 
 import argparse
 import csv
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,18 @@ from fair_envs.support.parameters import checked
 
 POLICIES = ("random", "scripted")
 MANY = "1000000000"  # steps; the time ends the training
+COLUMNS = (
+    "method",
+    "env_id",
+    "performance",
+    "gap",
+    "noise_floor",
+    "steps_when_killed",
+    "steps",
+    "killed_after_seconds",
+    "seconds",
+    "error",
+)
 
 
 def main() -> None:
@@ -43,27 +57,26 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     reasons = {method.name: found for method, found in methods.supported()}
     names, ids = given.method or [*POLICIES, *reasons], given.id or list(TABLE)
+    stored = read_results(given.out)
+    done = {cell for cell, result in stored.items() if not result.get("error")}
     cells = [
         (name, env_id)
         for name in names
         for env_id in ids
-        if not reasons.get(name, {}).get(env_id) and not result_file(given.out, name, env_id).exists()
+        if not reasons.get(name, {}).get(env_id) and (name, env_id) not in done
     ]
     with ThreadPoolExecutor(given.jobs) as pool:
-        run = pool.map(lambda cell: run_cell(cell[0], cell[1], given), cells)
-        for _ in track(run, total=len(cells), description="cells"):
-            write_tables(given.out, names, ids, reasons)
-    write_tables(given.out, names, ids, reasons)
+        work = [pool.submit(run_cell, *cell, given) for cell in cells]
+        for one in track(as_completed(work), total=len(work), description="cells"):
+            result = one.result()
+            stored[result["method"], result["env_id"]] = result
+            write_tables(given.out, stored, [*POLICIES, *reasons], list(TABLE), reasons)
+    write_tables(given.out, stored, [*POLICIES, *reasons], list(TABLE), reasons)
     print((given.out / "table.md").read_text())
 
 
-def result_file(out: Path, method: str, env_id: str) -> Path:
-    """Return the file of a cell's result."""
-    return out / "cells" / f"{method}-{env_id}.json"
-
-
-def run_cell(method: str, env_id: str, given: Any) -> None:
-    """Train, kill, resume and evaluate a method on an environment, and store the result."""
+def run_cell(method: str, env_id: str, given: Any) -> dict[str, Any]:
+    """Train, kill, resume and evaluate a method on an environment; return the result."""
     started = time.time()
     folder = given.out / "runs" / f"{method}-{env_id}"
     result: dict[str, Any] = {"method": method, "env_id": env_id}
@@ -73,10 +86,7 @@ def run_cell(method: str, env_id: str, given: Any) -> None:
         result |= evaluate(method, env_id, folder, episodes=given.episodes)
     except subprocess.CalledProcessError as failed:
         result["error"] = (failed.stderr or failed.output or str(failed)).strip().splitlines()[-1]
-    result["seconds"] = round(time.time() - started, 1)
-    path = result_file(given.out, method, env_id)
-    path.parent.mkdir(exist_ok=True)
-    replace_file(path, (json.dumps(result, indent=1) + "\n").encode())
+    return {**result, "seconds": round(time.time() - started, 1)}
 
 
 def command(*words: str) -> list[str]:
@@ -138,57 +148,53 @@ def evaluate(method: str, env_id: str, folder: Path, *, episodes: int) -> dict[s
     )
     words = [sys.executable, "-c", code, env_id, str(policy), str(episodes)]
     run = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
-    return {"evaluation": json.loads(run.stdout.splitlines()[-1])}
+    found = {(row["section"], row["of"]): row for row in json.loads(run.stdout.splitlines()[-1])["rows"]}
+    performance = next(row["value"] for (section, _), row in found.items() if section == "performance")
+    gap = found.get(("gap", "largest"), {})
+    numbers = {"performance": performance, "gap": gap.get("value"), "noise_floor": gap.get("noise_floor")}
+    return {name: "" if value is None else format(value, ".4g") for name, value in numbers.items()}
 
 
-def results(out: Path) -> Iterator[dict[str, Any]]:
-    """Yield the stored results."""
-    for path in sorted((out / "cells").glob("*.json")):
-        yield json.loads(path.read_text())
+Results = dict[tuple[str, str], dict[str, Any]]
 
 
-def write_tables(out: Path, names: Sequence[str], ids: Sequence[str], reasons: Any) -> None:
+def read_results(out: Path) -> Results:
+    """Return the stored results by method and environment."""
+    if not (out / "table.csv").exists():
+        return {}
+    with (out / "table.csv").open(newline="") as file:
+        return {(row["method"], row["env_id"]): row for row in csv.DictReader(file)}
+
+
+def write_tables(out: Path, stored: Results, names: Sequence[str], ids: Sequence[str], reasons: Any) -> None:
     """Write ``table.md`` and ``table.csv``: a row for each method, a column for each environment."""
-    found = {(one["method"], one["env_id"]): one for one in results(out)}
     numbers: dict[str, int] = {}
     lines = [
         "| method | " + " | ".join(env_id.removesuffix("-v0") for env_id in ids) + " |",
         "|---" * (len(ids) + 1) + "|",
     ]
     for name in names:
-        row = [shown(found.get((name, env_id)), reasons.get(name, {}).get(env_id, ""), numbers) for env_id in ids]
+        row = [shown(stored.get((name, env_id)), reasons.get(name, {}).get(env_id, ""), numbers) for env_id in ids]
         lines.append(f"| {name} | " + " | ".join(row) + " |")
-    lines += ["", *(f"{number}: {reason}" for reason, number in numbers.items())]
+    lines += ["", *(f"({number}) {reason}" for reason, number in numbers.items())]
     replace_file(out / "table.md", ("\n".join(lines) + "\n").encode())
-    rows = [flat(one) for one in found.values()]
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    with (out / "table.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def flat(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result's row of the CSV file."""
-    own = {name: value for name, value in result.items() if not isinstance(value, (dict, list))}
-    return {**own, "summary": summary(result)}
-
-
-def summary(result: dict[str, Any]) -> str:
-    """Return performance and gap of an evaluated cell as text, or its error."""
-    if "error" in result:
-        return f"failed: {result['error']}"
-    found = {(row["section"], row["of"]): row["value"] for row in result["evaluation"]["rows"]}
-    performance = next(value for (section, _), value in found.items() if section == "performance")
-    gap = found.get(("gap", "largest"))
-    return f"{performance:.3g}; gap {'undefined' if gap is None else format(gap, '.3g')}"
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(stored[cell] for cell in sorted(stored))
+    replace_file(out / "table.csv", text.getvalue().encode())
 
 
 def shown(result: dict[str, Any] | None, reason: str, numbers: dict[str, int]) -> str:
     """Return a cell of the table: its result and seconds, the number of the reason against it, or nothing yet."""
     if reason:
         return f"({numbers.setdefault(reason, len(numbers) + 1)})"
-    return "" if result is None else f"{summary(result)}; {result['seconds']:.0f} s"
+    if result is None:
+        return ""
+    if result.get("error"):
+        return f"failed: {result['error']}"
+    gap = f"{result['gap']} ~{result['noise_floor']}" if result["gap"] else "undefined"
+    return f"{result['performance']}; gap {gap}; {float(result['seconds']):.0f} s"
 
 
 if __name__ == "__main__":
