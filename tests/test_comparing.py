@@ -224,6 +224,33 @@ def test_a_run_that_has_changed_is_evaluated_again(runs: list[Path]) -> None:
     assert before.key != evaluation_cell("FairLending-v0", str(runs[2]), {}, **given).key
 
 
+def test_an_own_environment_whose_code_or_task_has_changed_is_evaluated_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gymnasium as gym
+
+    from fair_envs.experiments.evaluations import evaluation_cell
+    from fair_envs.tasks import TASKS, Task, add_task
+
+    source = (Path(__file__).parent / "assessment" / "office.py").read_text()
+    (tmp_path / "changing_office.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "ChangingOffice-v0"
+    gym.register(name, entry_point="changing_office:Office")
+    given: dict[str, Any] = {"task": name, "episodes": 2, "seed": 0}
+    try:
+        before = evaluation_cell(name, "random", {}, **given)
+        assert before.key == evaluation_cell(name, "random", {}, **given).key
+        add_task(Task(env_id=name, short="demographic_parity", rate="demographic_parity"))
+        task = evaluation_cell(name, "random", {}, **given)
+        assert task.key != before.key and task.measured["rate"] == "selection rate"
+        (tmp_path / "changing_office.py").write_text(source + "\n# changed")
+        assert task.key != evaluation_cell(name, "random", {}, **given).key
+    finally:
+        gym.registry.pop(name)
+        TASKS.pop(name, None)
+
+
 def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -> None:
     from fair_envs import compare
 
