@@ -108,6 +108,13 @@ def measured(system: System) -> dict[str, Any]:
     return {**names, "rate": plan.rate.name, "groups": list(plan.recorder.group_names)}
 
 
+def measured_in(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what an evaluation measured, as `measured`; empty names for what it lacks."""
+    names = {row.section: row.name for row in evaluation.rows}
+    measures = {name: names.get(name, "") for name in ("short-term", "long-term")}
+    return {**measures, "rate": evaluation.rate, "groups": list(evaluation.groups)}
+
+
 def own_code(system: System) -> str:
     """Return a hash of the files outside this package that define an environment and its task; empty without any.
 
