@@ -228,6 +228,28 @@ def test_a_comparison_is_saved_as_tables_and_plots(tmp_path: Path) -> None:
     assert "it levels up" in plain["sentences"][0]
 
 
+def test_the_price_of_fairness_shows_absolute_gaps_zero_and_the_noise_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    from fair_envs.assessment import plots
+
+    kept: list[Any] = []
+
+    def keep(figure: Any, path: Path) -> Path:
+        kept.append(figure)
+        return path
+
+    monkeypatch.setattr(plots, "_written", keep)
+    comparison(BASE, contender("turned", 1.0, 0.4, 0.7)).save(tmp_path)
+    (axes,) = kept[0].axes
+    assert axes.get_xlabel() == "absolute gap of rate: rich - poor"
+    places = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
+    assert places["ppo"] == pytest.approx([0.4]) and places["turned"] == pytest.approx([0.3])
+    assert [0, 0] in [list(line.get_xdata()) for line in axes.lines]  # the line at gap 0
+    assert "noise floor (0.01)" in [text.get_text() for text in kept[0].legends[0].get_texts()]
+
+
 def test_many_policies_are_rows_whose_columns_continue_in_further_tables() -> None:
     many = comparison(BASE, *(contender(f"fair-{k}", 0.9, 0.7, 0.6) for k in range(4)))
     few = comparison(*many.contenders[:4])
@@ -347,8 +369,15 @@ def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -
         compare(str(runs[0]))
     with pytest.raises(ValueError, match="runs must have at least one folder or file of evaluations, got none"):
         compare([])
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="which has none"):
         compare([tmp_path])
+    with pytest.raises(FileNotFoundError, match="which does not exist"):
+        compare([tmp_path / "nowhere"])
+    with pytest.raises(ValueError, match=r"got '\S+config.json', a file of a run; use its folder, \S+ppo-0"):
+        compare([runs[0] / "config.json"])
+    with pytest.raises(ValueError, match=r"a table; use \S+evaluations.json"):
+        (tmp_path / "comparison.json").write_text("{}")
+        compare([tmp_path / "comparison.json"])
     other = tmp_path / "other"
     other.mkdir()
     (other / "config.json").write_text(json.dumps({"algorithm": "ppo", "env_id": "FairHiring-v0", "parameters": {}}))
@@ -373,6 +402,16 @@ def unplayed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("it played")
 
     monkeypatch.setattr("fair_envs.experiments.evaluations.evaluate", fail)
+
+
+@pytest.mark.usefixtures("unplayed")
+def test_an_unknown_policy_or_reference_is_rejected_before_anything_is_played(runs: list[Path]) -> None:
+    from fair_envs import compare
+
+    with pytest.raises(ValueError, match=r"policy must be 'random', .*, got 'foo'"):
+        compare(runs[:1], policies=["foo"], seed=99)
+    with pytest.raises(ValueError, match="reference must be one of 'ppo', 'random', got 'foo'"):
+        compare(runs[:1], policies=["random"], reference="foo", seed=99)
 
 
 @pytest.fixture(scope="module")
@@ -450,9 +489,9 @@ def test_evaluations_that_were_made_differently_are_rejected(
 
     file = compared[1]
     stored = read(file)
-    with pytest.raises(ValueError, match=r"evaluations.json must be made with the episodes 5, asked for, got the epi"):
+    with pytest.raises(ValueError, match=r"must be made with episodes=5, as asked for, got episodes=2 of ppo"):
         compare([file], episodes=5)
-    with pytest.raises(ValueError, match="must be made with the task 'FairHiring-v0', asked for"):
+    with pytest.raises(ValueError, match="must be made with task='FairHiring-v0', as asked for"):
         compare([file], task="FairHiring-v0")
     with pytest.raises(ValueError, match="must be made with horizon=60, got 50 of ppo with seed 0"):
         compare([file], parameters={"horizon": 60})
@@ -461,7 +500,7 @@ def test_evaluations_that_were_made_differently_are_rejected(
     other = replace(stored[0], about={**stored[0].about, "seed": 3})
     save_compact([other], tmp_path / "other.json")
     with pytest.raises(
-        ValueError, match=r"other.json must be made with the seed \d+, that of the other evaluations, got"
+        ValueError, match=r"other.json must be made with seed=\d+, as the other evaluations, got seed=3"
     ):
         compare([file, tmp_path / "other.json"])
     save_compact([replace(stored[0], about={"run": "runs/ppo-1"})], tmp_path / "old.json")

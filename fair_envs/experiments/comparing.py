@@ -197,8 +197,10 @@ class Comparison:
         try:
             from fair_envs.assessment.plots import plot_estimates, plot_price
 
-            points = [(one.name, one.gap, one.performance) for one in self.contenders]
-            plot_price(points, folder / "price.png", performance=self._performance_name(), gap=self._title_of_gap())
+            points = [(self._heading(one), one.size_of_gap, one.performance) for one in self.contenders]
+            floors = [row.noise for own in self._rows.values() if (row := own["gap"]) is not None]
+            titles = {"performance": self._performance_name(), "gap": self._title_of_gap()}
+            plot_price(points, folder / "price.png", noise=float(np.max(floors or [np.nan])), **titles)
             plot_estimates({one.name: one.rates for one in self.contenders}, folder / "rates.png", title=self.rate)
         except ImportError:
             return
