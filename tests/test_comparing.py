@@ -404,6 +404,33 @@ def unplayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fair_envs.experiments.evaluations.evaluate", fail)
 
 
+def test_a_run_whose_task_is_another_one_now_is_not_called_damaged(runs: list[Path], tmp_path: Path) -> None:
+    from fair_envs.baselines.methods import method_of
+    from fair_envs.baselines.runs import Run
+
+    run = tmp_path / "run"
+    shutil.copytree(runs[0], run)
+    kept = json.loads((run / "task.json").read_text())
+    assert kept["rate"] == "true positive rate" and kept["groups"] == ["advantaged", "disadvantaged"]
+
+    def fail(_: Any) -> None:
+        raise RuntimeError("another shape")
+
+    for task, told in (
+        ({**kept, "groups": ["man", "woman"]}, "with another task .*man, woman.* got the task"),
+        (kept, "damaged"),
+    ):
+        (run / "task.json").write_text(json.dumps(task))
+        with pytest.raises(ValueError, match=told):
+            Run.open(run).take_up(fail)
+    (run / "task.json").write_text(json.dumps({**kept, "rate": "selection rate"}))
+    method = method_of(run)
+    with pytest.raises(ValueError, match="with another task"):
+        method.train(method.load(run)[1], out=run, resume=True)
+    (run / "task.json").unlink()  # as in older runs
+    method.train(method.load(run)[1], out=run, resume=True)
+
+
 @pytest.mark.usefixtures("unplayed")
 def test_an_unknown_policy_or_reference_is_rejected_before_anything_is_played(runs: list[Path]) -> None:
     from fair_envs import compare

@@ -17,6 +17,7 @@ from rich.text import Text
 
 import fair_envs
 from fair_envs.assessment import Evaluation
+from fair_envs.assessment.measured import measured_in
 from fair_envs.assessment.played import exactly
 from fair_envs.assessment.policies import Kind, kind_of, policy_named
 from fair_envs.assessment.result import PLAIN_WIDTH, Row, rounded, save_compact
@@ -24,7 +25,7 @@ from fair_envs.assessment.result import table_of as every_number
 from fair_envs.core import check_count
 from fair_envs.evaluation.reports import short
 from fair_envs.experiments.entries import Entry, agreed, check_parameters, differences, entries_of, labels_of
-from fair_envs.experiments.evaluations import EvaluationCell, evaluation_cell, measured_in, read_evaluation
+from fair_envs.experiments.evaluations import EvaluationCell, evaluation_cell, read_evaluation
 from fair_envs.experiments.findings import Contender, performance_of, told_beaten, told_changes
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.experiments.players import policy_tried

@@ -13,7 +13,7 @@ from fair_envs.support.imports import refuse_stored_paths
 STORED = ("task", "kind", "episodes", "seed", "shuffles", "level", "parameters")
 """What `fair_envs.evaluate` says about each evaluation."""
 
-OF_RUNS = ("checkpoint.pt", "config.json", "metrics.csv", "metrics.json", "versions.json")
+OF_RUNS = ("checkpoint.pt", "config.json", "metrics.csv", "metrics.json", "task.json", "versions.json")
 OF_COMPARISONS = ("comparison.csv", "comparison.json", "comparison.md")
 
 
@@ -88,7 +88,7 @@ def _of_folder(folder: Path) -> Entry:
 
 
 def _of_file(file: Path) -> list[Entry]:
-    if file.name in OF_RUNS:
+    if file.name in OF_RUNS and (file.parent / "config.json").is_file():
         raise ValueError(
             f"RUN must be the folder of a run or a file of evaluations, got {str(file)!r}, a file of a run; use its "
             f"folder, {file.parent}"

@@ -8,7 +8,7 @@ from typing import Any
 from gymnasium.envs.registration import load_env_creator
 
 from fair_envs.assessment import Evaluation, evaluate
-from fair_envs.assessment.evaluation import Plan
+from fair_envs.assessment.measured import measured
 from fair_envs.assessment.played import System, exactly, system_of
 from fair_envs.assessment.policies import is_run, parameters_of_run
 from fair_envs.assessment.result import read
@@ -27,7 +27,8 @@ class EvaluationCell(Job):
         env_id: The environment.
         parameters: All parameters of the environment that are not defaults.
         task: Id of the environment whose task is used.
-        measured: The names of the task's measures, rate and groups, see `measured`.
+        measured: The names of the task's measures, rate and groups, see
+            `fair_envs.assessment.measured.measured`.
         code: Hash of the code outside this package that defines the environment and its task, see `own_code`.
         policy: See `fair_envs.assessment.policies.policy_named`.
         contents: Hash of the policy's code or files outside this package, see `fair_envs.experiments.players.contents`.
@@ -95,24 +96,6 @@ def evaluation_cell(
         name=name or policy,
         **numbers,
     )
-
-
-def measured(system: System) -> dict[str, Any]:
-    """Return what a task measures: the names of the short-term and the long-term measure, the rate, and the groups.
-
-    Raises:
-        ValueError: The record does not contain what the task needs.
-    """
-    plan = Plan(system, lanes=1, shuffles=0, level=0.95, seed=0)
-    names = {f"{name}-term": measure.name or type(measure).__name__ for name, measure in plan.measures.items()}
-    return {**names, "rate": plan.rate.name, "groups": list(plan.recorder.group_names)}
-
-
-def measured_in(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what an evaluation measured, as `measured`; empty names for what it lacks."""
-    names = {row.section: row.name for row in evaluation.rows}
-    measures = {name: names.get(name, "") for name in ("short-term", "long-term")}
-    return {**measures, "rate": evaluation.rate, "groups": list(evaluation.groups)}
 
 
 def own_code(system: System) -> str:
