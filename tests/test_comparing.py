@@ -548,6 +548,18 @@ def test_evaluations_that_were_made_differently_are_rejected(
 
 
 @pytest.mark.usefixtures("unplayed")
+def test_a_note_says_which_learned_trade_off_is_played(compared: tuple[Comparison, Path], tmp_path: Path) -> None:
+    from fair_envs import compare
+
+    (first, *_) = read(compared[1])
+    settings = {**first.about["run"]["settings"], "followed": "knee"}
+    run = {**first.about["run"], "method": "pcn", "settings": settings}
+    save_compact([replace(first, about={**first.about, "run": run})], tmp_path / "some.json")
+    (note,) = compare([tmp_path / "some.json"], policies=[]).notes
+    assert note.startswith("pcn plays one of the trade-offs that it learned, 'knee'")
+
+
+@pytest.mark.usefixtures("unplayed")
 def test_evaluations_with_other_parameters_are_noted(compared: tuple[Comparison, Path], tmp_path: Path) -> None:
     from fair_envs import compare
 
