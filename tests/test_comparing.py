@@ -298,6 +298,7 @@ def test_runs_are_grouped_by_method_and_scripted_policies_stand_beside(runs: lis
         ("random", "random", 1),
     ]
     assert found.rate == "true positive rate"
+    assert [one.name for one in found.contenders if one.uses_truth] == ["equal-opportunity"]  # it knows hidden scores
     assert found.contenders[0].evaluations[0].about["parameters"]["horizon"] == 50
     assert (tmp_path / "out" / "comparison.md").read_text().startswith("# FairLending-v0")
 
