@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import gymnasium as gym
 import numpy as np
 import torch as th
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -26,6 +27,8 @@ from stable_baselines3.common.logger import KVWriter, Logger, TensorBoardOutputF
 from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
+from fair_envs.assessment.measured import in_words, measured
+from fair_envs.assessment.played import exactly, system_of
 from fair_envs.baselines.ppo.ppo import agents_env_of, lanes_env_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.support.files import (
@@ -40,6 +43,7 @@ from fair_envs.support.files import (
 )
 from fair_envs.support.imports import paths_in, refuse_stored_paths, source_hash
 from fair_envs.support.stopping import delayed_signals
+from fair_envs.tasks import environment_id
 from fair_envs.wrappers.adapters.bound import transforms
 
 ANOTHER_VERSION = ", or it was written by a version of fair-envs with other settings"
@@ -271,8 +275,9 @@ class Run:
         if not resume:
             check_new(folder)
             need_tensorboard()
+            task = task_in(config)
             model = make()  # before the folder is created, so that invalid parameters leave no folder behind
-            run = cls.create(folder, config)
+            run = cls.create(folder, config, task=task)
             with writing(folder):
                 yield run, model
             return
@@ -280,14 +285,21 @@ class Run:
         with writing(folder):
             run = cls.open(folder)
             run.check(config, defaults=defaults)
+            if other := run.other_task():
+                raise ValueError(other)
             model = make()
             if run.has_checkpoint:
                 run.take_up(lambda state: restore(model, state))
             yield run, model
 
     @classmethod
-    def create(cls, folder: Path, config: Mapping[str, Any]) -> "Run":
+    def create(cls, folder: Path, config: Mapping[str, Any], *, task: Mapping[str, Any] | None = None) -> "Run":
         """Create the folder of a new run atomically, with its settings and versions.
+
+        Args:
+            folder: The folder.
+            config: The settings.
+            task: What the environment's task measures, see `task_in`; empty or None: it is not stored.
 
         Raises:
             FileExistsError: Another run has created the folder.
@@ -295,6 +307,8 @@ class Run:
         with appearing(folder, new=True) as part:
             write_json(part / "config.json", config)
             write_json(part / "versions.json", versions())
+            if task:
+                write_json(part / "task.json", task)
         return cls(folder)
 
     @classmethod
@@ -374,6 +388,22 @@ class Run:
                     "another folder"
                 )
 
+    def other_task(self) -> str:
+        """Return that the run was trained with another task of the environment than the current one, or "".
+
+        Runs that do not store their task, which are older, are not compared.
+        """
+        path, config = self.folder / "task.json", self.config()
+        kept = read_json(path, dict) if path.is_file() else {}
+        named = str(config.get("env_id")).rpartition(":")[2]  # a stored module is not imported
+        current = task_in({**config, "env_id": named}) if kept else {}
+        if not current or kept == current:
+            return ""
+        return (
+            f"{self.folder} was trained with another task ({in_words(kept)}), got the task {in_words(current)}; import "
+            "the module that defines its task, in Python or with: fair-envs --import MODULE"
+        )
+
     def logged_steps(self) -> int:
         """Return the number of steps after which the last row of metrics was stored; 0 if there is none."""
         path = self.folder / "metrics.json"
@@ -417,6 +447,8 @@ class Run:
             restore(state)
         except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
             path = self.folder / "checkpoint.pt"
+            if other := self.other_task():
+                raise ValueError(other) from error
             raise damaged(
                 path, f"it does not fit the run's settings ({type(error).__name__}: {first_line(error)})"
             ) from error
@@ -446,6 +478,21 @@ class Run:
         finally:
             logger.close()
             set_logger(Logger(None, []))
+
+
+def task_in(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the task of a training's environment measures, see `fair_envs.assessment.measured`.
+
+    It is empty if the environment is unknown or reports no record.
+    """
+    try:
+        name = environment_id(config["env_id"])
+        system = system_of(exactly(name, config.get("parameters", {})), task=name)
+        if system.env is not None:
+            system.env.close()
+        return measured(system)
+    except (AttributeError, LookupError, TypeError, ValueError, ImportError, gym.error.Error):
+        return {}
 
 
 def versions() -> dict[str, str]:

@@ -687,7 +687,7 @@ def test_runs_are_compared(run_folder: Path, empty_folder: Path) -> None:
     assert again.text == said.text.replace("saved found", "saved again")
     assert "RUN must be the folder of a run" in mistake("compare", "nowhere")
     assert "which exists" in mistake("compare", run_folder, "--out", "found")
-    assert "must be made with the episodes 3" in mistake("compare", "found/evaluations.json", "--episodes", "3")
+    assert "must be made with episodes=3" in mistake("compare", "found/evaluations.json", "--episodes", "3")
 
 
 def test_the_form_of_the_definition_has_its_own_sign_and_each_agent_can_be_alone() -> None:

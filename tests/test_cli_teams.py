@@ -57,7 +57,7 @@ def test_a_team_is_trained_with_a_bar_into_a_folder(algorithm: str, more: list[s
     assert f"saved {folder}; measure it with: fair-envs evaluate {folder}" in said.flat
     assert re.search(rf"{algorithm} .* ([\d,]+)/\1 agent steps", said.flat)
     names = {path.name for path in folder.iterdir()}
-    written = {"config.json", "versions.json", "metrics.csv", "metrics.json", "checkpoint.pt", "model.zip"}
+    written = {"config.json", "task.json", "versions.json", "metrics.csv", "metrics.json", "checkpoint.pt", "model.zip"}
     assert names == {*written, "tensorboard", "model-1.2.pt", "model-0.8.pt"}
 
 

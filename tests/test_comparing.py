@@ -12,7 +12,8 @@ import pytest
 
 from fair_envs.assessment.policies import Kind
 from fair_envs.assessment.result import Evaluation, Row, read, save, save_compact
-from fair_envs.experiments.comparing import Comparison, Contender, change
+from fair_envs.experiments.comparing import Comparison
+from fair_envs.experiments.findings import Contender, change, identical
 from fair_envs.experiments.tables import TableOfRows
 from fair_envs.metrics import Estimate
 
@@ -30,8 +31,8 @@ def evaluation(performance: float, rates: Mapping[str, float], *, error: float =
     rows = [
         Row("performance", "reward per step", "decision-maker", number(performance)),
         *(Row("rate", "rate", name, number(rate, error)) for name, rate in rates.items()),
-        Row("gap", "rate", f"{GROUPS[0]} - {GROUPS[1]}", number(first - second), 0.01, 0.02),
-        Row("gap", "rate", "largest", number(abs(first - second)), 0.01, 0.02),
+        Row("gap", "rate", f"{GROUPS[0]} - {GROUPS[1]}", number(first - second, 1.4 * error), 0.01, 0.02),
+        Row("gap", "rate", "largest", number(abs(first - second), 1.4 * error), 0.01, 0.02),
         Row("short-term", "notion", "mean over steps", number(0.1)),
         Row("long-term", "distance", "last value", number(0.2)),
         Row("welfare", "rate", "worst-off group", number(min(first, second))),
@@ -55,29 +56,47 @@ BASE = contender("ppo", 1.0, 0.8, 0.4)
 def test_a_gap_that_closes_because_the_better_off_lose_is_levelling_down() -> None:
     told = change(contender("equal", 0.9, 0.4, 0.4), BASE)
     assert told == (
-        "equal instead of ppo: performance 1 to 0.9, gap 0.4 to 0; rich loses (-0.4), poor is about the same (+0): "
-        "it levels down."
+        "equal instead of ppo: performance 1 to 0.9 (lower), gap 0.4 to 0 (smaller); rich loses (-0.4 [-0.4, -0.4]), "
+        "poor is about the same (+0 [0, 0]): it levels down."
     )
 
 
 def test_a_gap_that_closes_because_the_worse_off_gain_is_levelling_up() -> None:
     told = change(contender("fair", 0.9, 0.7, 0.6), BASE)
-    assert "poor gains (+0.2): it levels up." in told and "rich loses (-0.1)" in told
+    assert "poor gains (+0.2 [0.2, 0.2]): it levels up." in told and "rich loses (-0.1" in told
 
 
 def test_both_losing_is_levelling_down_too() -> None:
-    assert change(contender("bad", 0.5, 0.3, 0.2), BASE).endswith(
-        "rich loses (-0.5), poor loses (-0.2): it levels down."
-    )
+    told = change(contender("bad", 0.5, 0.3, 0.2), BASE)
+    assert told.endswith("rich loses (-0.5 [-0.5, -0.5]), poor loses (-0.2 [-0.2, -0.2]): it levels down.")
 
 
-def test_a_gap_that_does_not_close_is_neither() -> None:
-    assert change(contender("worse", 1.2, 0.95, 0.45), BASE).endswith(": the gap does not close.")
+def test_a_gap_that_grows_is_neither() -> None:
+    told = change(contender("worse", 1.2, 0.95, 0.45), BASE)
+    assert "performance 1 to 1.2 (higher), gap 0.4 to 0.5 (larger)" in told and "levels" not in told
 
 
-def test_a_change_within_the_uncertainty_is_no_gain() -> None:
+def test_a_change_within_the_uncertainty_is_unclear_and_not_about_the_same() -> None:
     told = change(contender("same", 1.0, 0.75, 0.42, error=0.03), BASE)
-    assert "rich is about the same (-0.05), poor is about the same (+0.02)." in told
+    assert "rich unclear (-0.05 [-0.118, 0.0179]), poor unclear (+0.02" in told  # Student's with 9 degrees: 2.262
+    told = change(contender("same", 1.0, 0.801, 0.4, error=0.003), BASE)
+    assert "rich is about the same (+0.001 [-0.00579, 0.00779])" in told
+
+
+def test_a_gap_whose_change_is_within_the_uncertainty_does_not_level_down() -> None:
+    told = change(contender("noisy", 1.0, 0.6, 0.35, error=0.05), BASE)  # the gap varies more than the rates
+    assert "rich loses" in told and "gap 0.4 to 0.25 (unclear)" in told and "levels" not in told
+
+
+def test_a_gap_below_the_limit_of_noise_is_no_gap() -> None:
+    even, odd = contender("ppo", 1.0, 0.51, 0.5), contender("odd", 1.0, 0.515, 0.5)
+    assert "gap 0.01 to 0.015 (no gap above noise)" in change(odd, even)
+    assert "gap 0.01 to 0.4 (larger; ppo has no gap above noise)" in change(contender("far", 1.0, 0.9, 0.5), even)
+
+
+def test_a_gap_that_changes_its_sign_is_compared_by_its_size() -> None:
+    told = change(contender("turned", 1.0, 0.4, 0.7), BASE)
+    assert "gap 0.4 to 0.3 (smaller); rich loses" in told and "poor gains" in told
 
 
 def comparison(*contenders: Contender) -> Comparison:
@@ -85,14 +104,39 @@ def comparison(*contenders: Contender) -> Comparison:
     return Comparison(env_id="Some-v0", rate="rate", contenders=contenders, about={"episodes": 10})
 
 
+FEW = "Too few seeds to tell whether methods differ, fewer than 3: "
+
+
 def test_methods_are_compared_with_reward_only_ppo_or_else_with_the_best() -> None:
     fair, good = contender("fair", 0.9, 0.7, 0.6), contender("good", 1.5, 0.9, 0.2)
     with_ppo, without = comparison(fair, good, BASE), comparison(fair, good)
     assert with_ppo.reference == BASE and without.reference == good
-    assert [line.split(":")[0] for line in with_ppo.sentences()] == ["fair instead of ppo", "good instead of ppo"]
-    assert [line.split(":")[0] for line in without.sentences()] == ["fair instead of good"]
-    variants = comparison(fair, contender("ppo (n_steps=5)", 0.1, 0.8, 0.4))
-    assert variants.reference is not None and variants.reference.name == "ppo (n_steps=5)"
+    few = "Too few seeds to tell whether methods differ, fewer than 3"
+    assert [line.split(":")[0] for line in with_ppo.sentences()] == ["fair instead of ppo", "good instead of ppo", few]
+    assert [line.split(":")[0] for line in without.sentences()] == ["fair instead of good", few]
+    variants = comparison(fair, contender("ppo (n_steps=5)", 0.1, 0.8, 0.4), contender("ppo (n_steps=9)", 0.2, 0.8, 0))
+    assert variants.reference is not None and variants.reference.name == "ppo (n_steps=9)"
+    assert "Methods are compared with ppo (n_steps=9), which has the highest performance of" in str(variants)
+    chosen = replace(variants, compared_with="fair")
+    assert chosen.reference == fair and "highest performance" not in str(chosen)
+
+
+def test_with_three_seeds_of_every_method_there_are_enough_to_tell() -> None:
+    fair, base = contender("fair", 0.9, 0.7, 0.6), BASE._replace(evaluations=BASE.evaluations * 3)
+    assert comparison(fair, base).sentences()[-1].startswith(f"{FEW}fair (1).")
+    assert len(comparison(fair._replace(evaluations=fair.evaluations * 3), base).sentences()) == 1
+
+
+def test_methods_with_the_same_numbers_for_the_same_seed_are_identical() -> None:
+    def trained(name: str, seed: int, performance: float) -> Any:
+        own = evaluation(performance, {"rich": 0.8, "poor": 0.4})
+        return Contender(name, "trained", [replace(own, about={"run": {"method": name, "seed": seed, "settings": {}}})])
+
+    base = trained("ppo", 1, 1.0)
+    assert identical(trained("limited", 1, 1.0), base)
+    assert not identical(trained("limited", 2, 1.0), base) and not identical(trained("limited", 1, 1.1), base)
+    told = comparison(base, trained("limited", 1, 1.0)).sentences()
+    assert told[0] == "limited is identical to ppo: with the same seed, all numbers are the same."
 
 
 def test_it_says_which_methods_beat_the_best_scripted_policy() -> None:
@@ -100,14 +144,37 @@ def test_it_says_which_methods_beat_the_best_scripted_policy() -> None:
     best = contender("rule", 0.95, 0.6, 0.4, kind="scripted")
     chance = contender("random", 9.0, 0.5, 0.5, kind="random")
     both, fairer = contender("fair", 1.2, 0.6, 0.5), contender("even", 0.1, 0.3, 0.3)
-    told = comparison(BASE, both, fairer, weak, best, chance).sentences()[2:]
+    told = comparison(BASE, both, fairer, weak, best, chance).sentences()[3:]
     assert told == [
-        "ppo beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance only.",
+        "ppo beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance; gap: larger.",
         "fair beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance and gap.",
-        "even beats the best scripted policy, rule (0.95 with a gap of 0.2), in gap only.",
+        "even beats the best scripted policy, rule (0.95 with a gap of 0.2), in gap; performance: lower.",
     ]
     told = comparison(contender("ppo", 0.5, 0.8, 0.4), best).sentences()
-    assert told == ["No method beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance or gap."]
+    assert told[-1] == (
+        "No method beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance or gap by more than "
+        "the uncertainty."
+    )
+
+
+def test_gaps_within_noise_or_uncertainty_beat_nobody() -> None:
+    even = contender("rule", 0.95, 0.51, 0.5, kind="scripted")
+    (_, told) = comparison(contender("ppo", 0.9, 0.5, 0.5), contender("fair", 0.9, 0.5, 0.5), even).sentences()[-2:]
+    assert told.startswith("No method beats the best scripted policy, rule (0.95 with a gap of 0.01 within noise)")
+    rough = contender("rule", 0.95, 0.6, 0.5, kind="scripted", error=0.1)
+    assert comparison(contender("ppo", 0.9, 0.5, 0.5), rough).sentences()[-1].startswith("No method beats")
+
+
+def test_a_policy_that_uses_the_ground_truth_is_a_bound_that_need_not_be_beaten() -> None:
+    rule, best = contender("rule", 0.95, 0.6, 0.4, kind="scripted"), contender("truth", 2.0, 0.5, 0.5, kind="scripted")
+    bound = best._replace(evaluations=[replace(best.evaluations[0], about={"uses_truth": True})])
+    found = comparison(BASE, rule, bound)
+    assert found.sentences() == [
+        "ppo beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance; gap: larger.",
+        "Bounds, which use the ground truth that methods do not observe: truth.",
+    ]
+    assert "truth (bound)" in str(found).splitlines()[0]
+    assert comparison(BASE, bound).sentences()[0].startswith("Bounds")
 
 
 # Numbers --------------------------------------------------------------------------------------------------------------
@@ -120,6 +187,28 @@ def test_seeds_of_one_method_are_averaged_and_are_the_units_of_the_interval() ->
     assert found.performance.low == pytest.approx(0.2 - 4.303 * 0.1 / np.sqrt(3), abs=1e-3)  # t with 2 degrees
     assert found.gap.value == pytest.approx(0.2) and found.rates["rich"].value == pytest.approx(0.7)
     assert "ppo (3 seeds)" in str(comparison(found))
+
+
+def test_intervals_over_seeds_keep_to_the_values_that_a_number_can_have() -> None:
+    several = []
+    for value in (0.1, 0.9):
+        own = evaluation(1, {"rich": value, "poor": 0.1})
+        rows = [row._replace(name="accuracy") if row.name == "rate" else row for row in own.rows]
+        several.append(replace(own, rows=tuple(rows), rate="accuracy"))
+    found = Contender("ppo", "trained", several)
+    assert (found.rates["rich"].low, found.rates["rich"].high) == (0, 1)
+    assert (found.gap.low, found.gap.high) == (-1, 1)  # signed
+    assert found.number("gap", of="largest").low == 0
+    unknown = Contender("ppo", "trained", [evaluation(1, {"rich": value, "poor": 0.1}) for value in (0.1, 0.9)])
+    assert unknown.rates["rich"].high > 1  # a rate of unknown range
+
+
+def test_measures_have_their_names_and_noise_floors_in_the_table() -> None:
+    own = evaluation(1, {"rich": 0.5, "poor": 0.4})
+    rows = [row._replace(noise=0.09, limit=0.095) if row.section == "short-term" else row for row in own.rows]
+    shown = str(comparison(Contender("ppo", "trained", [replace(own, rows=tuple(rows))])))
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "short-term: notion 0.1 [0.1, 0.1] ~0.09*" in lines and "long-term: distance 0.2 [0.2, 0.2]" in lines
 
 
 def test_signed_gaps_of_opposite_seeds_cancel() -> None:
@@ -137,6 +226,28 @@ def test_a_comparison_is_saved_as_tables_and_plots(tmp_path: Path) -> None:
     plain = json.loads((tmp_path / "comparison.json").read_text())
     assert plain["numbers"]["fair"]["gap"]["value"] == pytest.approx(0.1)
     assert "it levels up" in plain["sentences"][0]
+
+
+def test_the_price_of_fairness_shows_absolute_gaps_zero_and_the_noise_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    from fair_envs.assessment import plots
+
+    kept: list[Any] = []
+
+    def keep(figure: Any, path: Path) -> Path:
+        kept.append(figure)
+        return path
+
+    monkeypatch.setattr(plots, "_written", keep)
+    comparison(BASE, contender("turned", 1.0, 0.4, 0.7)).save(tmp_path)
+    (axes,) = kept[0].axes
+    assert axes.get_xlabel() == "absolute gap of rate: rich - poor"
+    places = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
+    assert places["ppo"] == pytest.approx([0.4]) and places["turned"] == pytest.approx([0.3])
+    assert [0, 0] in [list(line.get_xdata()) for line in axes.lines]  # the line at gap 0
+    assert "noise floor (0.01)" in [text.get_text() for text in kept[0].legends[0].get_texts()]
 
 
 def test_many_policies_are_rows_whose_columns_continue_in_further_tables() -> None:
@@ -187,6 +298,7 @@ def test_runs_are_grouped_by_method_and_scripted_policies_stand_beside(runs: lis
         ("random", "random", 1),
     ]
     assert found.rate == "true positive rate"
+    assert [one.name for one in found.contenders if one.uses_truth] == ["equal-opportunity"]  # it knows hidden scores
     assert found.contenders[0].evaluations[0].about["parameters"]["horizon"] == 50
     assert (tmp_path / "out" / "comparison.md").read_text().startswith("# FairLending-v0")
 
@@ -224,6 +336,33 @@ def test_a_run_that_has_changed_is_evaluated_again(runs: list[Path]) -> None:
     assert before.key != evaluation_cell("FairLending-v0", str(runs[2]), {}, **given).key
 
 
+def test_an_own_environment_whose_code_or_task_has_changed_is_evaluated_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gymnasium as gym
+
+    from fair_envs.experiments.evaluations import evaluation_cell
+    from fair_envs.tasks import TASKS, Task, add_task
+
+    source = (Path(__file__).parent / "assessment" / "office.py").read_text()
+    (tmp_path / "changing_office.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "ChangingOffice-v0"
+    gym.register(name, entry_point="changing_office:Office")
+    given: dict[str, Any] = {"task": name, "episodes": 2, "seed": 0}
+    try:
+        before = evaluation_cell(name, "random", {}, **given)
+        assert before.key == evaluation_cell(name, "random", {}, **given).key
+        add_task(Task(env_id=name, short="demographic_parity", rate="demographic_parity"))
+        task = evaluation_cell(name, "random", {}, **given)
+        assert task.key != before.key and task.measured["rate"] == "selection rate"
+        (tmp_path / "changing_office.py").write_text(source + "\n# changed")
+        assert task.key != evaluation_cell(name, "random", {}, **given).key
+    finally:
+        gym.registry.pop(name)
+        TASKS.pop(name, None)
+
+
 def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -> None:
     from fair_envs import compare
 
@@ -231,8 +370,15 @@ def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -
         compare(str(runs[0]))
     with pytest.raises(ValueError, match="runs must have at least one folder or file of evaluations, got none"):
         compare([])
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="which has none"):
         compare([tmp_path])
+    with pytest.raises(FileNotFoundError, match="which does not exist"):
+        compare([tmp_path / "nowhere"])
+    with pytest.raises(ValueError, match=r"got '\S+config.json', a file of a run; use its folder, \S+ppo-0"):
+        compare([runs[0] / "config.json"])
+    with pytest.raises(ValueError, match=r"a table; use \S+evaluations.json"):
+        (tmp_path / "comparison.json").write_text("{}")
+        compare([tmp_path / "comparison.json"])
     other = tmp_path / "other"
     other.mkdir()
     (other / "config.json").write_text(json.dumps({"algorithm": "ppo", "env_id": "FairHiring-v0", "parameters": {}}))
@@ -257,6 +403,43 @@ def unplayed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("it played")
 
     monkeypatch.setattr("fair_envs.experiments.evaluations.evaluate", fail)
+
+
+def test_a_run_whose_task_is_another_one_now_is_not_called_damaged(runs: list[Path], tmp_path: Path) -> None:
+    from fair_envs.baselines.methods import method_of
+    from fair_envs.baselines.runs import Run
+
+    run = tmp_path / "run"
+    shutil.copytree(runs[0], run)
+    kept = json.loads((run / "task.json").read_text())
+    assert kept["rate"] == "true positive rate" and kept["groups"] == ["advantaged", "disadvantaged"]
+
+    def fail(_: Any) -> None:
+        raise RuntimeError("another shape")
+
+    for task, told in (
+        ({**kept, "groups": ["man", "woman"]}, "with another task .*man, woman.* got the task"),
+        (kept, "damaged"),
+    ):
+        (run / "task.json").write_text(json.dumps(task))
+        with pytest.raises(ValueError, match=told):
+            Run.open(run).take_up(fail)
+    (run / "task.json").write_text(json.dumps({**kept, "rate": "selection rate"}))
+    method = method_of(run)
+    with pytest.raises(ValueError, match="with another task"):
+        method.train(method.load(run)[1], out=run, resume=True)
+    (run / "task.json").unlink()  # as in older runs
+    method.train(method.load(run)[1], out=run, resume=True)
+
+
+@pytest.mark.usefixtures("unplayed")
+def test_an_unknown_policy_or_reference_is_rejected_before_anything_is_played(runs: list[Path]) -> None:
+    from fair_envs import compare
+
+    with pytest.raises(ValueError, match=r"policy must be 'random', .*, got 'foo'"):
+        compare(runs[:1], policies=["foo"], seed=99)
+    with pytest.raises(ValueError, match="reference must be one of 'ppo', 'random', got 'foo'"):
+        compare(runs[:1], policies=["random"], reference="foo", seed=99)
 
 
 @pytest.fixture(scope="module")
@@ -334,9 +517,9 @@ def test_evaluations_that_were_made_differently_are_rejected(
 
     file = compared[1]
     stored = read(file)
-    with pytest.raises(ValueError, match=r"evaluations.json must be made with the episodes 5, asked for, got the epi"):
+    with pytest.raises(ValueError, match=r"must be made with episodes=5, as asked for, got episodes=2 of ppo"):
         compare([file], episodes=5)
-    with pytest.raises(ValueError, match="must be made with the task 'FairHiring-v0', asked for"):
+    with pytest.raises(ValueError, match="must be made with task='FairHiring-v0', as asked for"):
         compare([file], task="FairHiring-v0")
     with pytest.raises(ValueError, match="must be made with horizon=60, got 50 of ppo with seed 0"):
         compare([file], parameters={"horizon": 60})
@@ -345,18 +528,36 @@ def test_evaluations_that_were_made_differently_are_rejected(
     other = replace(stored[0], about={**stored[0].about, "seed": 3})
     save_compact([other], tmp_path / "other.json")
     with pytest.raises(
-        ValueError, match=r"other.json must be made with the seed \d+, that of the other evaluations, got"
+        ValueError, match=r"other.json must be made with seed=\d+, as the other evaluations, got seed=3"
     ):
         compare([file, tmp_path / "other.json"])
     save_compact([replace(stored[0], about={"run": "runs/ppo-1"})], tmp_path / "old.json")
     with pytest.raises(ValueError, match=r"old.json must say what was evaluated, got one of 'ppo' without task"):
         compare([tmp_path / "old.json"])
     save_compact([stored[0], replace(stored[1], groups=("a", "b"))], tmp_path / "groups.json")
-    with pytest.raises(ValueError, match="by the same rate of the same groups"):
+    with pytest.raises(ValueError, match="runs must be measured alike, got the groups 'advantaged, disadvantaged' and"):
         compare([tmp_path / "groups.json"], policies=[])
+    rows = [row._replace(name="other") if row.section == "short-term" else row for row in stored[1].rows]
+    save_compact([stored[0], replace(stored[1], rows=tuple(rows))], tmp_path / "task.json")
+    with pytest.raises(ValueError, match=r"got the short-term measure '.*' and 'other'; compare each alone"):
+        compare([tmp_path / "task.json"], policies=[])
+    with pytest.raises(ValueError, match=r"reference must be one of 'ppo', 'a-ppo', .*, got 'pp'"):
+        compare([file], reference="pp")
     (tmp_path / "none.json").write_text("{}")
     with pytest.raises(ValueError, match=r"none.json is damaged"):
         compare([tmp_path / "none.json"])
+
+
+@pytest.mark.usefixtures("unplayed")
+def test_a_note_says_which_learned_trade_off_is_played(compared: tuple[Comparison, Path], tmp_path: Path) -> None:
+    from fair_envs import compare
+
+    (first, *_) = read(compared[1])
+    settings = {**first.about["run"]["settings"], "followed": "knee"}
+    run = {**first.about["run"], "method": "pcn", "settings": settings}
+    save_compact([replace(first, about={**first.about, "run": run})], tmp_path / "some.json")
+    (note,) = compare([tmp_path / "some.json"], policies=[]).notes
+    assert note.startswith("pcn plays one of the trade-offs that it learned, 'knee'")
 
 
 @pytest.mark.usefixtures("unplayed")

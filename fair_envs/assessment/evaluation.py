@@ -146,6 +146,7 @@ def evaluate(
     about: dict[str, Any] = {"episodes": episodes, "seed": seed, "level": level, "shuffles": shuffles}
     about |= {"task": system.task.env_id, "parameters": dict(system.parameters), "kind": kind_of(policy)}
     about |= {} if run is None else {"run": training_of_run(run)}
+    about |= {"uses_truth": True} if chosen.uses_truth else {}
     return Evaluation(
         policy=name or name_of(policy),
         env_id=system.env_id,

@@ -1,6 +1,7 @@
 """Plots of evaluations: rates of groups, the gap over time, and performance against the gap."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from fair_envs.metrics import Estimate
 
 SIZE = (6.4, 4.0)  # inches
+MARKERS = "osD^v<>Pp*h"
 
 
 def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, title: str) -> Path:
@@ -52,26 +54,36 @@ def plot_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: Path,
     return _written(figure, path)
 
 
-def plot_price(points: Sequence[tuple[str, Estimate, Estimate]], path: Path, *, performance: str, gap: str) -> Path:
-    """Write the price of fairness: performance against the gap, with intervals; return the path.
+def plot_price(
+    points: Sequence[tuple[str, Estimate, Estimate]], path: Path, *, performance: str, gap: str, noise: float
+) -> Path:
+    """Write the price of fairness: performance against the absolute gap, with intervals; return the path.
+
+    Markers are hollow and have different shapes, so that points in the same place are visible.
 
     Args:
-        points: Name, gap and performance.
+        points: Name, absolute gap and performance.
         path: The file.
         performance: What is performance, for the axis.
         gap: What is the gap, for the axis.
+        noise: The noise floor of the gap, up to which the plot is grey; NaN if it is unknown.
     """
-    figure, axes = _figure(1)
-    for name, across, up in points:
-        (dot,) = axes.plot(across.value, up.value, "o", label=name)
+    figure, axes = _figure(len(points))
+    figure.set_figwidth(SIZE[0] + 2)  # for the names beside the plot
+    for (name, across, up), marker in zip(points, cycle(MARKERS), strict=False):
+        (dot,) = axes.plot(across.value, up.value, marker, label=name, fillstyle="none", markeredgewidth=1.5)
         for value, ends, other in ((across, "x", up), (up, "y", across)):
             if not np.isnan(value.low):
-                span = [value.low, value.high]
+                crosses = ends == "x" and value.low < 0  # then the absolute gap may be 0
+                span = [0.0, max(value.high, -value.low)] if crosses else [value.low, value.high]
                 line = (span, [other.value] * 2) if ends == "x" else ([other.value] * 2, span)
-                axes.plot(*line, color=dot.get_color(), linewidth=1)
-    axes.set_xlabel(gap)
+                axes.plot(*line, color=dot.get_color(), linewidth=1, alpha=0.6)
+    axes.axvline(0, color="grey", linewidth=0.8)
+    if not np.isnan(noise):
+        axes.axvspan(0, noise, color="grey", alpha=0.15, linewidth=0, label=f"noise floor ({noise:.2g})")
+    axes.set_xlabel(f"absolute {gap}")
     axes.set_ylabel(performance)
-    axes.legend(frameon=False)
+    figure.legend(frameon=False, loc="outside right upper")
     return _written(figure, path)
 
 

@@ -388,6 +388,14 @@ def compare(
             "ones.",
         ),
     ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The row with which methods are compared, such as elbert or 'ppo (steps=20000)'. Default: ppo, or "
+            "else the trained method with the highest performance.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for tables and plots; default: runs/compare-N.")
     ] = None,
@@ -410,7 +418,8 @@ def compare(
     every comparison saves and which makes the same comparison again.
 
     The table, a plot of performance against the gap, and a plot of the groups' rates are saved. Below the table it says
-    who gains and who loses compared with reward-only PPO, and which methods beat the best scripted policy.
+    who gains and who loses compared with reward-only PPO or another reference, and which methods beat the best scripted
+    policy. Scripted policies that use the ground truth are bounds.
     """
     from fair_envs.experiments.comparing import compare as compared
     from fair_envs.experiments.entries import entries_of
@@ -428,6 +437,7 @@ def compare(
         out=folder,
         episodes=episodes,
         seed=seed,
+        reference=reference,
         parameters={name: every[name] for name in assigned(param or (), what="param")},
         progress=progress,
     )

@@ -69,6 +69,8 @@ class Correct(Decider):
         ValueError: The environment has no ground truth.
     """
 
+    uses_truth = True
+
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         _check_oracle(self.rules, "feedback")
@@ -84,6 +86,8 @@ class RandomRate(Correct):
 
     The probability is the share of the episode's earlier decisions in which it was correct; 1/2 for the first one.
     """
+
+    uses_truth = False  # it knows nothing about a person
 
     def start(self, world: World) -> None:
         """Count from 0."""
@@ -118,6 +122,8 @@ class Threshold(Decider):
     Raises:
         ValueError: The environment has no such score.
     """
+
+    uses_truth = True
 
     def __init__(self, env: Any, threshold: float, *, score: str = "score") -> None:
         super().__init__(env)

@@ -26,9 +26,12 @@ class Policy:
 
     Attributes:
         append_group: Whether observations must end with the agent's group.
+        uses_truth: Whether the policy reads what methods do not observe, such as labels or hidden states. Comparisons
+            show it as a bound. A function can have this attribute too.
     """
 
     append_group: bool = False
+    uses_truth: bool = False
 
     def start(self, world: World) -> None:
         """Prepare for a world. Override this to read `World.lanes`, or to allocate memory for the lanes."""
@@ -105,6 +108,7 @@ class FromFunction(Policy):
 
     def __init__(self, function: Act) -> None:
         self._function = function
+        self.uses_truth = bool(getattr(function, "uses_truth", False))
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return what the function returns."""

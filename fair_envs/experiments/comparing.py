@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -17,16 +17,21 @@ from rich.text import Text
 
 import fair_envs
 from fair_envs.assessment import Evaluation
-from fair_envs.assessment.policies import Kind, kind_of
-from fair_envs.assessment.result import PLAIN_WIDTH, rounded, save_compact
+from fair_envs.assessment.measured import measured_in
+from fair_envs.assessment.played import exactly
+from fair_envs.assessment.policies import Kind, kind_of, policy_named
+from fair_envs.assessment.result import PLAIN_WIDTH, Row, rounded, save_compact
 from fair_envs.assessment.result import table_of as every_number
 from fair_envs.core import check_count
 from fair_envs.evaluation.reports import short
 from fair_envs.experiments.entries import Entry, agreed, check_parameters, differences, entries_of, labels_of
-from fair_envs.experiments.evaluations import evaluation_cell, read_evaluation
+from fair_envs.experiments.evaluations import EvaluationCell, evaluation_cell, read_evaluation
+from fair_envs.experiments.findings import Contender, performance_of, told_beaten, told_changes
 from fair_envs.experiments.jobs import run_cell
+from fair_envs.experiments.players import policy_tried
 from fair_envs.experiments.tables import TableOfRows, markdown
-from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.metrics import Estimate
+from fair_envs.registration import TABLE
 from fair_envs.support.parameters import meant
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
@@ -47,74 +52,6 @@ SECTIONS_USED = ("performance", "rate", "gap", "short-term", "long-term", "welfa
 KINDS = ("trained", "scripted", "random")
 
 
-class Contender(NamedTuple):
-    """A method or policy that is compared.
-
-    Attributes:
-        name: Its name.
-        kind: Whether it was trained.
-        evaluations: One for each training seed; one if it was not trained.
-    """
-
-    name: str
-    kind: Kind
-    evaluations: Sequence[Evaluation]
-
-    def number(self, section: str, name: str | None = None, of: str | None = None) -> Estimate:
-        """Return a number: over training seeds if there are several, otherwise over episodes; NaN if it is missing."""
-        found = []
-        for one in self.evaluations:
-            try:
-                found.append(one.row(section, name, of).estimate)
-            except KeyError:
-                return Estimate(value=np.nan, low=np.nan, high=np.nan, n=0)
-        if len(found) == 1:
-            return found[0]
-        return mean_interval([one.value for one in found], level=found[0].level)
-
-    @property
-    def performance(self) -> Estimate:
-        """The task's performance."""
-        return self.number("performance")
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The compared groups."""
-        return self.evaluations[0].groups
-
-    @property
-    def gap(self) -> Estimate:
-        """The gap of the pooled rate: signed for two groups, otherwise the largest difference."""
-        names = self.groups
-        return self.number("gap", of=f"{names[0]} - {names[1]}" if len(names) == 2 else "largest")
-
-    @property
-    def noise(self) -> float:
-        """The mean noise floor of the gap."""
-        return float(np.mean([one.gap.noise for one in self.evaluations]))
-
-    @property
-    def rates(self) -> dict[str, Estimate]:
-        """The pooled rate of each group."""
-        return {name: self.number("rate", of=name) for name in self.groups}
-
-    @property
-    def worst_off(self) -> Estimate:
-        """The pooled rate of the worst-off group, whichever it is in each evaluation."""
-        return self.number("welfare", of="worst-off group")
-
-    def numbers(self) -> dict[str, Estimate]:
-        """Return the numbers of its row in the table."""
-        found = {"performance": self.performance, "gap": self.gap, "worst-off group": self.worst_off}
-        found |= {"short-term": self.number("short-term", of="mean over steps")}
-        found |= {"long-term": self._long_term()}
-        return found | {f"rate of {name}": rate for name, rate in self.rates.items()}
-
-    def _long_term(self) -> Estimate:
-        last = self.number("long-term", of="last value")
-        return self.number("long-term", of="at the end") if last.n == 0 else last
-
-
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Methods and policies side by side in one environment.
@@ -125,6 +62,7 @@ class Comparison:
         contenders: The trained methods, then the scripted policies, then the random one.
         about: Episodes, seed, and other metadata.
         notes: Warnings, such as runs that were trained in different environments.
+        compared_with: Name of the contender with which methods are compared; empty: see `reference`.
     """
 
     env_id: str
@@ -132,6 +70,7 @@ class Comparison:
     contenders: Sequence[Contender]
     about: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    compared_with: str = ""
 
     def __str__(self) -> str:
         """Return the table as text, and the sentences below it."""
@@ -143,7 +82,15 @@ class Comparison:
     @cached_property
     def rows(self) -> dict[str, dict[str, Estimate]]:
         """The numbers of each contender."""
-        return {one.name: one.numbers() for one in self.contenders}
+        missing = Estimate(value=np.nan, low=np.nan, high=np.nan, n=0)
+        return {
+            name: {number: missing if row is None else row.estimate for number, row in own.items()}
+            for name, own in self._rows.items()
+        }
+
+    @cached_property
+    def _rows(self) -> dict[str, dict[str, Row | None]]:
+        return {one.name: one.rows() for one in self.contenders}
 
     def table(self) -> Table | TableOfRows:
         """Return the table for the terminal: a column for each contender, or a row if there are many."""
@@ -153,72 +100,74 @@ class Comparison:
         shown = Table("number", box=None, pad_edge=False)
         for name in cells:
             shown.add_column(Text(name), overflow="fold")
-        for title in self._cells(self.contenders[0]):
+        for title in self._titles():
             shown.add_row(Text(title), *(Text(own[title]) for own in cells.values()))
         return shown
 
     def _heading(self, one: Contender) -> str:
-        seeds = len(one.evaluations)
-        return one.name + (f" ({seeds} seeds)" if seeds > 1 else "")
+        notes = [f"{one.seeds} seeds"] * (one.seeds > 1) + ["bound"] * one.uses_truth
+        return one.name + (f" ({', '.join(notes)})" if notes else "")
 
     def _cells(self, one: Contender) -> dict[str, str]:
         """Return the texts of a contender's numbers by their titles."""
-        own = {number: short(estimate) for number, estimate in self.rows[one.name].items()}
-        own["gap"] += f" ~{one.noise:.2g}"
-        return {self._title(number): own.get(number, "") for number in next(iter(self.rows.values()))}
+        return dict(zip(self._titles(), map(_text, self._rows[one.name].values()), strict=True))
 
-    def _title(self, number: str) -> str:
+    def _titles(self) -> list[str]:
+        """Return the titles of the numbers; measures have their names."""
+        first = next(iter(self._rows.values()))
+        return [
+            f"{number}: {row.name}"
+            if row is not None and row.section in ("short-term", "long-term")
+            else self._title_of_gap()
+            if number == "gap"
+            else number
+            for number, row in first.items()
+        ]
+
+    def _title_of_gap(self) -> str:
         groups = self.contenders[0].groups
-        if number == "gap":
-            return f"gap of {self.rate}: {f'{groups[0]} - {groups[1]}' if len(groups) == 2 else 'largest'}"
-        return number
+        return f"gap of {self.rate}: {f'{groups[0]} - {groups[1]}' if len(groups) == 2 else 'largest'}"
 
     def sentences(self) -> list[str]:
-        """Return who gained and lost relative to the reward-only method, and what beats the best scripted policy."""
-        return [*self._changes(), *self._beaten()]
+        """Return who gains and loses relative to the reference, and what beats the best scripted policy."""
+        return [*told_changes(self.contenders, self.reference), *told_beaten(self.contenders)]
 
     def footnotes(self) -> list[str]:
         """Return the sentences, the notes, and how to read the table."""
         level = 100 * self.contenders[0].performance.level
         return [
             *self.sentences(),
+            *self._about_reference(),
             *self.notes,
             f"{level:g} % confidence intervals: over training seeds where there are several, otherwise over "
             f"{self.about.get('episodes')} episodes, which do not show how much another training would differ.",
-            "After ~: the noise floor, the mean gap after shuffling the labels of groups among individuals.",
+            "After ~: the noise floor, the mean gap after shuffling the group memberships of individuals; *: the gap "
+            "is larger than 95 % of these.",
         ]
 
     @property
     def reference(self) -> Contender | None:
-        """The reward-only method; without it, the trained method with the highest performance."""
+        """What methods are compared with: the one with the name `compared_with`.
+
+        Without it: the reward-only method, or else the trained method, with the highest performance.
+        """
+        if self.compared_with:
+            return next(one for one in self.contenders if one.name == self.compared_with)
+        return max(self._candidates(), key=performance_of, default=None)
+
+    def _candidates(self) -> list[Contender]:
         trained = [one for one in self.contenders if one.kind == "trained"]
-        named = [one for one in trained if one.name.split(" ")[0] == REWARD_ONLY]
-        return named[0] if named else max(trained, key=_performance, default=None)
+        return [one for one in trained if one.name.split(" ")[0] == REWARD_ONLY] or trained
 
-    def _changes(self) -> Iterator[str]:
-        base = self.reference
-        for one in self.contenders:
-            if base is not None and one.kind == "trained" and one is not base:
-                yield change(one, base)
-
-    def _beaten(self) -> Iterator[str]:
-        """Yield which methods beat the best scripted policy."""
-        best = max((one for one in self.contenders if one.kind == "scripted"), key=_performance, default=None)
-        if best is None:
-            return
-        own = f"{_short(best.performance)} with a gap of {abs(best.gap.value):.3g}"
-        beating = False
-        for one in self.contenders:
-            if one.kind != "trained":
-                continue
-            more = one.performance.value > best.performance.value
-            fairer = abs(one.gap.value) < abs(best.gap.value)
-            if more or fairer:
-                beating = True
-                what = "performance and gap" if more and fairer else "performance only" if more else "gap only"
-                yield f"{one.name} beats the best scripted policy, {best.name} ({own}), in {what}."
-        if not beating:
-            yield f"No method beats the best scripted policy, {best.name} ({own}), in performance or gap."
+    def _about_reference(self) -> Iterator[str]:
+        """Yield which method is the reference, if several could be."""
+        reference = self.reference
+        if reference is not None and not self.compared_with and len(self._candidates()) > 1:
+            yield (
+                f"Methods are compared with {reference.name}, which has the highest performance of "
+                f"{', '.join(one.name for one in self._candidates())}; --reference (in Python: reference=) chooses "
+                "another."
+            )
 
     def save(self, folder: Path | str) -> Path:
         """Write the table, all evaluations and, if Matplotlib is installed, plots; return the folder.
@@ -228,14 +177,13 @@ class Comparison:
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        header = ["policy", *(self._title(number) for number in next(iter(self.rows.values())))]
-        rows = [[name, *map(short, own.values())] for name, own in self.rows.items()]
+        header = ["policy", *self._titles()]
+        rows = [[self._heading(one), *self._cells(one).values()] for one in self.contenders]
         lines = [f"# {self.env_id}", "", markdown(header, rows), "", *(f"* {line}" for line in self.footnotes()), ""]
         (place / "comparison.md").write_text("\n".join(lines), encoding="utf-8")
+        numbers = self.as_dict()["numbers"]
         flat = [
-            {"policy": name, "number": number, **estimate.as_dict()}
-            for name, own in self.rows.items()
-            for number, estimate in own.items()
+            {"policy": name, "number": number, **one} for name, own in numbers.items() for number, one in own.items()
         ]
         with (place / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(flat[0]))
@@ -250,8 +198,10 @@ class Comparison:
         try:
             from fair_envs.assessment.plots import plot_estimates, plot_price
 
-            points = [(one.name, one.gap, one.performance) for one in self.contenders]
-            plot_price(points, folder / "price.png", performance=self._performance_name(), gap=self._title("gap"))
+            points = [(self._heading(one), one.size_of_gap, one.performance) for one in self.contenders]
+            floors = [row.noise for own in self._rows.values() if (row := own["gap"]) is not None]
+            titles = {"performance": self._performance_name(), "gap": self._title_of_gap()}
+            plot_price(points, folder / "price.png", noise=float(np.max(floors or [np.nan])), **titles)
             plot_estimates({one.name: one.rates for one in self.contenders}, folder / "rates.png", title=self.rate)
         except ImportError:
             return
@@ -262,9 +212,28 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data for JSON."""
         about = {"fair_envs": fair_envs.__version__, "env_id": self.env_id, "rate": self.rate, **self.about}
-        rows = {name: {number: one.as_dict() for number, one in own.items()} for name, own in self.rows.items()}
-        kinds = {one.name: {"kind": one.kind, "seeds": len(one.evaluations)} for one in self.contenders}
+        rows = {
+            name: {number: _plain(estimate, self._rows[name][number]) for number, estimate in own.items()}
+            for name, own in self.rows.items()
+        }
+        kinds = {
+            one.name: {"kind": one.kind, "seeds": one.seeds, "uses_truth": one.uses_truth} for one in self.contenders
+        }
         return {**about, "policies": kinds, "numbers": rows, "sentences": self.footnotes()}
+
+
+def _text(row: Row | None) -> str:
+    """Return a number with its interval and its noise floor."""
+    if row is None:
+        return ""
+    noise = "" if np.isnan(row.noise) else f" ~{row.noise:.2g}{'*' * row.beyond_noise}"
+    return short(row.estimate) + noise
+
+
+def _plain(estimate: Estimate, row: Row | None) -> dict[str, Any]:
+    """Return a number with its noise floor, for JSON."""
+    noise = None if row is None or np.isnan(row.noise) else row.noise
+    return {**estimate.as_dict(), "noise_floor": noise, "beyond_noise": row is not None and row.beyond_noise}
 
 
 def table_of(evaluations: Sequence[Evaluation]) -> Table | TableOfRows:
@@ -280,57 +249,6 @@ def _used(one: Evaluation) -> Evaluation:
     return replace(one, curve={}, rows=tuple(row for row in one.rows if row.section in SECTIONS_USED))
 
 
-def change(one: Contender, base: Contender) -> str:
-    """Return who gains and who loses with one method instead of another, in one sentence.
-
-    A group gains or loses if the change of its rate is larger than its uncertainty (two standard errors).
-    """
-    rates, before = one.rates, base.rates
-    known = {name: rate.value for name, rate in before.items() if not np.isnan(rate.value)}
-    start = f"{one.name} instead of {base.name}: performance {_short(base.performance)} to {_short(one.performance)}"
-    if len(known) < 2:
-        return f"{start}."
-    worse, better = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
-    gaps = abs(base.gap.value), abs(one.gap.value)
-    moves = {name: _move(rates[name], before[name]) for name in before}
-    told = ", ".join(
-        f"{name} {_word(move)} ({rates[name].value - known.get(name, np.nan):+.3g})" for name, move in moves.items()
-    )
-    return f"{start}, gap {gaps[0]:.3g} to {gaps[1]:.3g}; {told}{_verdict(gaps, moves[worse], moves[better])}."
-
-
-def _verdict(gaps: tuple[float, float], worse: int, better: int) -> str:
-    """Return whether a method levels up or down; empty if the gap does not close."""
-    if not gaps[1] < gaps[0]:
-        return ": the gap does not close"
-    if worse > 0:
-        return ": it levels up"
-    if better < 0:
-        return ": it levels down"
-    return ""
-
-
-def _move(now: Estimate, before: Estimate) -> int:
-    """Return 1 if a rate is higher than before, -1 if it is lower, 0 if the difference may be noise."""
-    errors = np.nan_to_num([now.standard_error, before.standard_error])
-    difference = now.value - before.value
-    if np.isnan(difference) or abs(difference) <= 2 * float(np.hypot(*errors)):
-        return 0
-    return 1 if difference > 0 else -1
-
-
-def _word(move: int) -> str:
-    return {1: "gains", -1: "loses", 0: "is about the same"}[move]
-
-
-def _performance(one: Contender) -> float:
-    return float(np.nan_to_num(one.performance.value, nan=-np.inf))
-
-
-def _short(estimate: Estimate) -> str:
-    return f"{estimate.value:.4g}"
-
-
 # Playing --------------------------------------------------------------------------------------------------------------
 
 
@@ -344,6 +262,7 @@ def compare(
     seed: int | None = None,
     parameters: Mapping[str, Any] | None = None,
     shuffles: int | None = None,
+    reference: str | None = None,
     progress: bool = False,
 ) -> Comparison:
     """Compare runs and other policies on the same test episodes; what has no stored evaluation is evaluated.
@@ -364,11 +283,14 @@ def compare(
         parameters: Parameters of the environment; they override those of the trainings.
         shuffles: Number of shuffles for noise floors, see `fair_envs.evaluate`; None: as in the stored evaluations, or
             100.
+        reference: Name of the row with which methods are compared; None: reward-only PPO, or without it the trained
+            method with the highest performance.
         progress: Whether to show a progress bar.
 
     Raises:
-        ValueError: There is no run, the runs are of different environments, a training is given twice, or a stored
-            evaluation was made with another task, other episodes or other parameters than the rest.
+        ValueError: There is no run, the runs are of different environments, a training is given twice, a stored
+            evaluation was made with another task, other episodes or other parameters than the rest, or a policy or the
+            reference is unknown.
         FileNotFoundError: A path is neither the folder of a run nor a file.
     """
     if episodes is not None:
@@ -381,38 +303,62 @@ def compare(
     numbers = {name: agreed(entries, name, *own) for name, own in wanted.items()}
     shared: dict[str, Any] = {"task": task, **numbers, "level": agreed(entries, "level", None, LEVEL)}
     others = _names(task, policies, stored=[str(one) for one in entries if one.kind != "trained"])
+    labels = labels_of(entries)
+    _check_reference(reference, [*labels, *others])
+    runs_to_play = [None if one.evaluation is not None else _cell(one, given, shared) for one in entries]
+    policies_to_play = [evaluation_cell(env_id, name, base, **shared) for name in others]
+    for name in others:
+        (policy_tried if env_id in TABLE else policy_named)(name, exactly(env_id, base))
+    played = [*filter(None, runs_to_play), *policies_to_play]
+    _check_alike(
+        [*(measured_in(one.evaluation) for one in entries if one.evaluation), *(one.measured for one in played)]
+    )
     found: list[tuple[str, Kind, Evaluation]] = []  # rounded as in files, so both give the same table
-    missing = len(others) + sum(one.evaluation is None for one in entries)
     kept: Any = TemporaryDirectory() if out is None else nullcontext(str(Path(out) / CACHE))
-    with progress_bar("evaluating", total=missing, shown=progress and missing > 0) as advanced, kept as folder:
-        for one, label in zip(entries, labels_of(entries), strict=True):
+    with progress_bar("evaluating", total=len(played), shown=progress and bool(played)) as advanced, kept as folder:
+        for one, cell, label in zip(entries, runs_to_play, labels, strict=True):
             evaluation = one.evaluation
-            if evaluation is None:
-                evaluation = _evaluated(one, given, shared)
+            if cell is not None:
+                evaluation = read_evaluation(run_cell(cell, one.path / CACHE))
                 advanced()
+            assert evaluation is not None
             found.append((label, one.kind, replace(rounded(evaluation), policy=label)))
-        for name in others:
-            cell = evaluation_cell(env_id, name, base, **shared)
+        for name, cell in zip(others, policies_to_play, strict=True):
             found.append((name, kind_of(name), rounded(read_evaluation(run_cell(cell, Path(folder))))))
             advanced()
-    _check_alike([own for _, _, own in found])
     comparison = Comparison(
         env_id=env_id,
         rate=found[0][2].rate,
         contenders=_contenders(found),
         about={"task": task, "parameters": base, "episodes": numbers["episodes"], "seed": numbers["seed"]},
-        notes=list(differences(entries, [own.about["parameters"] for _, _, own in found])),
+        notes=[*differences(entries, [own.about["parameters"] for _, _, own in found]), *_trade_offs(entries, labels)],
+        compared_with=reference or "",
     )
     if out is not None:
         comparison.save(out)
     return comparison
 
 
-def _evaluated(run: Entry, parameters: Mapping[str, Any], shared: Mapping[str, Any]) -> Evaluation:
-    """Return the evaluation of a run, which is stored in its folder."""
+def _cell(run: Entry, parameters: Mapping[str, Any], shared: Mapping[str, Any]) -> EvaluationCell:
+    """Return the cell of a run, whose result is stored in its folder."""
     name = run.training["method"]
-    cell = evaluation_cell(run.env_id, str(run.path), {**run.parameters, **parameters}, name=name, **shared)
-    return read_evaluation(run_cell(cell, run.path / CACHE))
+    return evaluation_cell(run.env_id, str(run.path), {**run.parameters, **parameters}, name=name, **shared)
+
+
+def _check_reference(reference: str | None, names: Sequence[str]) -> None:
+    if reference is not None and reference not in names:
+        known = ", ".join(map(repr, dict.fromkeys(names)))
+        raise ValueError(f"reference must be one of {known}, got {reference!r}{meant(reference, names)}")
+
+
+def _trade_offs(entries: Sequence[Entry], labels: Sequence[str]) -> Iterator[str]:
+    """Yield which of its learned trade-offs a method plays."""
+    for label, one in dict(zip(labels, entries, strict=True)).items():
+        if "followed" in one.training.get("settings", {}):
+            yield (
+                f"{label} plays one of the trade-offs that it learned, {one.training['settings']['followed']!r} (the "
+                "setting followed); fair-envs evaluate RUN shows all."
+            )
 
 
 def _names(task: str, policies: Sequence[str] | None, *, stored: Sequence[str]) -> list[str]:
@@ -424,12 +370,16 @@ def _names(task: str, policies: Sequence[str] | None, *, stored: Sequence[str]) 
     return [name for name in dict.fromkeys(policies) if name not in stored]
 
 
-def _check_alike(found: Sequence[Evaluation]) -> None:
-    """Raise ValueError if evaluations have different rates or groups, as parameters of the environment may cause."""
-    kinds = list(dict.fromkeys((one.rate, one.groups) for one in found))
-    if len(kinds) > 1:
-        told = " and ".join(f"the {rate} of {', '.join(groups)}" for rate, groups in kinds)
-        raise ValueError(f"runs must be measured by the same rate of the same groups, got {told}; compare each alone")
+def _check_alike(found: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ValueError if evaluations measure different things, as parameters or a changed task may cause."""
+    for part in found[0]:
+        kinds = list(dict.fromkeys(", ".join(one[part]) if part == "groups" else str(one[part]) for one in found))
+        if len(kinds) > 1:
+            what = {"groups": "groups", "rate": "rate"}.get(part, f"{part} measure")
+            raise ValueError(
+                f"runs must be measured alike, got the {what} {' and '.join(map(repr, kinds))}; compare each alone, or "
+                "evaluate again with one task"
+            )
 
 
 def _contenders(found: Sequence[tuple[str, Kind, Evaluation]]) -> list[Contender]:

@@ -13,6 +13,9 @@ from fair_envs.support.imports import refuse_stored_paths
 STORED = ("task", "kind", "episodes", "seed", "shuffles", "level", "parameters")
 """What `fair_envs.evaluate` says about each evaluation."""
 
+OF_RUNS = ("checkpoint.pt", "config.json", "metrics.csv", "metrics.json", "task.json", "versions.json")
+OF_COMPARISONS = ("comparison.csv", "comparison.json", "comparison.md")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -72,11 +75,11 @@ def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 def _of_folder(folder: Path) -> Entry:
     if not (folder / "config.json").is_file():
-        stored = folder / "evaluation.json"
-        instead = f"; use {stored}" if stored.is_file() else ""
+        stored = [folder / name for name in ("evaluation.json", "evaluations.json") if (folder / name).is_file()]
+        why = "which does not exist" if not folder.exists() else f"use {stored[0]}" if stored else "which has none"
         raise FileNotFoundError(
             "RUN must be the folder of a run, with a config.json, or a file of evaluations, such as evaluation.json, "
-            f"got {str(folder)!r}{instead}"
+            f"got {str(folder)!r}{';' if stored else ','} {why}"
         )
     training = training_of_run(folder)
     settings = training["settings"]
@@ -85,6 +88,16 @@ def _of_folder(folder: Path) -> Entry:
 
 
 def _of_file(file: Path) -> list[Entry]:
+    if file.name in OF_RUNS and (file.parent / "config.json").is_file():
+        raise ValueError(
+            f"RUN must be the folder of a run or a file of evaluations, got {str(file)!r}, a file of a run; use its "
+            f"folder, {file.parent}"
+        )
+    if file.name in OF_COMPARISONS:
+        raise ValueError(
+            f"RUN must be the folder of a run or a file of evaluations, got {str(file)!r}, a table; use "
+            f"{file.parent / 'evaluations.json'}"
+        )
     return [_stored(one, file) for one in read(file)]
 
 
@@ -127,10 +140,10 @@ def agreed(entries: Sequence[Entry], name: str, given: Any, default: Any) -> Any
         own = one.evaluation.about[name]
         wanted = own if wanted is None else wanted
         if own != wanted:
-            others = "asked for" if given is not None else "that of the other evaluations"
+            others = "as asked for" if given is not None else "as the other evaluations"
             raise ValueError(
-                f"{one.path} must be made with the {name} {wanted!r}, {others}, got the {name} {own!r} of {one}; "
-                "evaluate it again, or leave it out"
+                f"{one.path} must be made with {name}={wanted!r}, {others}, got {name}={own!r} of {one}; evaluate it "
+                "again, or leave it out"
             )
     return default if wanted is None else wanted
 

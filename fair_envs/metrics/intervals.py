@@ -105,6 +105,36 @@ def t_interval(value: float, *, standard_error: float, freedom: float, n: int, l
     return Estimate(value=value, low=value - half, high=value + half, n=n, level=level, standard_error=standard_error)
 
 
+def difference_interval(first: Estimate, second: Estimate) -> Estimate:
+    """Return the first estimate minus an independent second one, with Welch's interval.
+
+    The interval is too wide if the estimates are positively correlated, as those of the same test episodes are.
+
+    Args:
+        first: An estimate with at least two units; with fewer the interval is undefined.
+        second: An estimate of the same level.
+
+    Example:
+        >>> print(difference_interval(mean_interval([3, 4, 5]), mean_interval([1, 2, 3])))
+        2 [-0.267, 4.267] (95 %, n = 3)
+    """
+    squares = np.array([_standard_error(one) ** 2 for one in (first, second)])
+    units, total = np.array([first.n, second.n]), float(squares.sum())
+    n, parts = int(units.min()), float((squares**2 / np.maximum(units - 1, 1)).sum())
+    freedom = total**2 / parts if parts > 0 else float(n - 1)
+    error = float(np.sqrt(total))
+    return t_interval(first.value - second.value, standard_error=error, freedom=freedom, n=n, level=first.level)
+
+
+def _standard_error(estimate: Estimate) -> float:
+    """Return the standard error; from the width of the interval if only that is known."""
+    from scipy.special import ndtri
+
+    if not np.isnan(estimate.standard_error):
+        return estimate.standard_error
+    return (estimate.high - estimate.low) / (2 * float(ndtri((1 + estimate.level) / 2)))
+
+
 def share_interval(flags: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Return the share of units for which a flag is true, with Wilson's interval.
 

@@ -138,6 +138,29 @@ def source_hash(path: str) -> str:
     return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
 
 
+def code_hash(*objects: Any) -> str:
+    """Return a hash of the source files that define classes and functions, or the classes of other objects.
+
+    Objects of compiled or interactive code, and of this package, add nothing.
+    """
+    files = {file for one in objects if (file := _file_of(one)) is not None}
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest() if files else ""
+
+
+def _file_of(one: Any) -> str | None:
+    named = one if inspect.isclass(one) or inspect.isroutine(one) else type(one)
+    if (getattr(named, "__module__", None) or "").split(".")[0] in (__name__.split(".")[0], "builtins", "gymnasium"):
+        return None
+    try:
+        file = inspect.getsourcefile(named)
+    except TypeError:
+        return None
+    return file if file is not None and Path(file).is_file() else None
+
+
 def _texts(value: Any) -> Iterator[str]:
     """Yield all texts in plain data, keys included."""
     if isinstance(value, str):

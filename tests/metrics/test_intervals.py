@@ -12,6 +12,7 @@ from fair_envs.metrics.intervals import (
     Resampling,
     bootstrap_interval,
     cluster_means,
+    difference_interval,
     mean_interval,
     paired_difference,
     share_interval,
@@ -190,3 +191,24 @@ def test_bad_input_names_the_argument_and_what_came() -> None:
         bootstrap_interval([], np.mean)
     with pytest.raises(ValueError, match=r"paired samples must have the same length, got \[2, 3\]"):
         bootstrap_interval([[1.0, 2.0], [1.0, 2.0, 3.0]], np.mean, paired=True)
+
+
+def test_a_difference_of_means_has_welchs_interval() -> None:
+    from scipy.stats import ttest_ind
+
+    first, second = [3.0, 4.0, 5.0, 9.0], [1.0, 2.0, 3.0]
+    found = difference_interval(mean_interval(first), mean_interval(second))
+    expected = ttest_ind(first, second, equal_var=False).confidence_interval()
+    assert found.value == pytest.approx(3.25) and (found.low, found.high) == pytest.approx(tuple(expected))
+
+
+def test_a_difference_of_shares_has_the_width_of_their_intervals() -> None:
+    first, second = share_interval([True] * 60 + [False] * 40), share_interval([True] * 30 + [False] * 70)
+    found = difference_interval(first, second)
+    half = float(np.hypot(first.high - first.low, second.high - second.low)) / 2
+    assert found.value == pytest.approx(0.3) and found.high - found.value == pytest.approx(half, rel=0.02)
+
+
+def test_a_difference_to_a_single_unit_has_no_interval() -> None:
+    found = difference_interval(mean_interval([1.0]), mean_interval([1.0, 2.0]))
+    assert np.isnan(found.low) and not found.excludes(0)

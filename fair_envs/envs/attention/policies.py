@@ -83,6 +83,8 @@ class RoundRobin(Allocator):
 class Proportional(Allocator):
     """Sends each unit in proportion to the true rates, to which it has access."""
 
+    uses_truth = True
+
     def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the rates' shares."""
         return self.of_shares(self.oracle()["rate"])
@@ -93,6 +95,8 @@ class Greedy(Allocator):
 
     It maximises the expected discoveries of the step and ignores the effect on future rates.
     """
+
+    uses_truth = True
 
     def decide(self, observation: NDArray[Any]) -> Floats:
         """Return the best allocation, with probability 1."""

@@ -249,6 +249,7 @@ class EqualOpportunityLender(Lender):
     def __init__(self, env: Any, *, distributions: Source = "true") -> None:
         super().__init__(env)
         self._source = checked("distributions", distributions, Source)
+        self.uses_truth = distributions == "true"
         self._first_share = place_of(self.rules, "share_0_advantaged") if distributions == "window" else 0
         advantaged = self.rules.params.advantaged_share
         self._sizes = np.array([advantaged, 1 - advantaged])
