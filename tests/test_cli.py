@@ -681,7 +681,7 @@ def test_runs_are_compared(run_folder: Path, empty_folder: Path) -> None:
     options = ("--policy", "random", "--episodes", "2", "--no-progress")
     said = Said("compare", run_folder, *options, "--out", "found")
     assert said.code == 0, said.text
-    assert "gap of return per step: full_speed - half_speed" in said.flat and "saved found" in said.text
+    assert "gap of return per step" in said.flat and "saved found" in said.text
     assert (empty_folder / "found" / "comparison.md").exists() and (run_folder / "evaluations").is_dir()
     again = Said("compare", "found/evaluations.json", "--no-progress", "--out", "again")
     assert again.text == said.text.replace("saved found", "saved again")

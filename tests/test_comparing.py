@@ -13,7 +13,7 @@ import pytest
 from fair_envs.assessment.policies import Kind
 from fair_envs.assessment.result import Evaluation, Row, read, save, save_compact
 from fair_envs.experiments.comparing import Comparison
-from fair_envs.experiments.findings import Contender, change, identical
+from fair_envs.experiments.findings import Contender, change, identical, told_changes
 from fair_envs.experiments.tables import TableOfRows
 from fair_envs.metrics import Estimate
 
@@ -197,8 +197,9 @@ def test_intervals_over_seeds_keep_to_the_values_that_a_number_can_have() -> Non
         several.append(replace(own, rows=tuple(rows), rate="accuracy"))
     found = Contender("ppo", "trained", several)
     assert (found.rates["rich"].low, found.rates["rich"].high) == (0, 1)
-    assert (found.gap.low, found.gap.high) == (-1, 1)  # signed
-    assert found.number("gap", of="largest").low == 0
+    assert found.signed_gap is not None
+    assert (found.signed_gap.estimate.low, found.signed_gap.estimate.high) == (-1, 1)
+    assert found.gap.low == 0
     unknown = Contender("ppo", "trained", [evaluation(1, {"rich": value, "poor": 0.1}) for value in (0.1, 0.9)])
     assert unknown.rates["rich"].high > 1  # a rate of unknown range
 
@@ -211,9 +212,13 @@ def test_measures_have_their_names_and_noise_floors_in_the_table() -> None:
     assert "short-term: notion 0.1 [0.1, 0.1] ~0.09*" in lines and "long-term: distance 0.2 [0.2, 0.2]" in lines
 
 
-def test_signed_gaps_of_opposite_seeds_cancel() -> None:
-    several = [evaluation(1, {"rich": 0.5 + sign * 0.1, "poor": 0.5}) for sign in (1, -1)]
-    assert Contender("ppo", "trained", several).gap.value == pytest.approx(0)
+def test_gaps_of_opposite_seeds_do_not_cancel() -> None:
+    several = [evaluation(1, {"rich": 0.5 + sign * 0.4, "poor": 0.5}) for sign in (1, -1)]
+    split = Contender("split", "trained", several)
+    assert split.gap.value == pytest.approx(0.4)
+    assert split.signed_gap is not None and split.signed_gap.estimate.value == pytest.approx(0)
+    said = " ".join(told_changes([BASE, split], BASE))
+    assert "Trainings disagree on who is worse off, so that signed gaps cancel: split." in said
 
 
 def test_a_comparison_is_saved_as_tables_and_plots(tmp_path: Path) -> None:
@@ -243,7 +248,7 @@ def test_the_price_of_fairness_shows_absolute_gaps_zero_and_the_noise_floor(
     monkeypatch.setattr(plots, "_written", keep)
     comparison(BASE, contender("turned", 1.0, 0.4, 0.7)).save(tmp_path)
     (axes,) = kept[0].axes
-    assert axes.get_xlabel() == "absolute gap of rate: rich - poor"
+    assert axes.get_xlabel() == "absolute gap of rate"
     places = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
     assert places["ppo"] == pytest.approx([0.4]) and places["turned"] == pytest.approx([0.3])
     assert [0, 0] in [list(line.get_xdata()) for line in axes.lines]  # the line at gap 0

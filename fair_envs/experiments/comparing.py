@@ -47,6 +47,9 @@ LEVEL = 0.95
 
 MOST_COLUMNS = 4  # of policies in a table; with more, policies are rows
 
+TITLES = {"gap": "gap of {rate}", "signed gap": "{groups}"}
+"""Titles of numbers that name the rate or the groups."""
+
 SECTIONS_USED = ("performance", "rate", "gap", "short-term", "long-term", "welfare")
 
 KINDS = ("trained", "scripted", "random")
@@ -118,15 +121,11 @@ class Comparison:
         return [
             f"{number}: {row.name}"
             if row is not None and row.section in ("short-term", "long-term")
-            else self._title_of_gap()
-            if number == "gap"
+            else TITLES[number].format(rate=self.rate, groups=" - ".join(self.contenders[0].groups))
+            if number in TITLES
             else number
             for number, row in first.items()
         ]
-
-    def _title_of_gap(self) -> str:
-        groups = self.contenders[0].groups
-        return f"gap of {self.rate}: {f'{groups[0]} - {groups[1]}' if len(groups) == 2 else 'largest'}"
 
     def sentences(self) -> list[str]:
         """Return who gains and loses relative to the reference, and what beats the best scripted policy."""
@@ -198,9 +197,9 @@ class Comparison:
         try:
             from fair_envs.assessment.plots import plot_estimates, plot_price
 
-            points = [(self._heading(one), one.size_of_gap, one.performance) for one in self.contenders]
+            points = [(self._heading(one), one.gap, one.performance) for one in self.contenders]
             floors = [row.noise for own in self._rows.values() if (row := own["gap"]) is not None]
-            titles = {"performance": self._performance_name(), "gap": self._title_of_gap()}
+            titles = {"performance": self._performance_name(), "gap": TITLES["gap"].format(rate=self.rate)}
             plot_price(points, folder / "price.png", noise=float(np.max(floors or [np.nan])), **titles)
             plot_estimates({one.name: one.rates for one in self.contenders}, folder / "rates.png", title=self.rate)
         except ImportError:

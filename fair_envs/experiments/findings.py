@@ -86,25 +86,29 @@ class Contender(NamedTuple):
 
     @property
     def gap(self) -> Estimate:
-        """The gap of the pooled rate: signed for two groups, otherwise the largest difference."""
-        return self.number("gap", of=self._gap)
+        """The largest difference between the rates of two groups, of each training: opposite gaps do not cancel."""
+        return self.number("gap", of="largest")
 
     @property
-    def _gap(self) -> str:
+    def signed_gap(self) -> Row | None:
+        """The mean of the signed differences of two groups; None for more groups."""
         names = self.groups
-        return f"{names[0]} - {names[1]}" if len(names) == 2 else "largest"
-
-    @property
-    def size_of_gap(self) -> Estimate:
-        """The absolute value of the gap; its interval is as wide as that of the gap."""
-        found = self.gap
-        return found if found.value >= 0 else replace(found, value=-found.value, low=-found.high, high=-found.low)
+        return self.row("gap", of=f"{names[0]} - {names[1]}") if len(names) == 2 else None
 
     @property
     def within_noise(self) -> bool:
         """Whether the gap is not larger than noise would give; false if the noise floor is unknown."""
-        found = self.row("gap", of=self._gap)
-        return found is not None and bool(abs(found.estimate.value) <= found.limit)
+        found = self.row("gap", of="largest")
+        return found is not None and bool(found.estimate.value <= found.limit)
+
+    @property
+    def disagree(self) -> bool:
+        """Whether trainings differ in which of two groups is worse off, in each case by more than noise."""
+        signed = self.signed_gap
+        if signed is None:
+            return False
+        rows = [one.row(*signed.key) for one in self.evaluations]
+        return len({row.estimate.value > 0 for row in rows if row.beyond_noise}) > 1
 
     @property
     def rates(self) -> dict[str, Estimate]:
@@ -129,9 +133,11 @@ class Contender(NamedTuple):
     def rows(self) -> dict[str, Row | None]:
         """Return the numbers of the table, by their names."""
         last = self.row("long-term", of="last value") or self.row("long-term", of="at the end")
+        signed = {"signed gap": self.signed_gap} if len(self.groups) == 2 else {}
         return {
             "performance": self.row("performance"),
-            "gap": self.row("gap", of=self._gap),
+            "gap": self.row("gap", of="largest"),
+            **signed,
             "worst-off group": self.row("welfare", of="worst-off group"),  # whichever it is in each evaluation
             "short-term": self.row("short-term", of="mean over steps"),
             "long-term": last,
@@ -168,7 +174,7 @@ def changes(one: Contender, base: Contender) -> tuple[Verdict, Verdict]:
     performance = verdict(
         difference_interval(one.performance, base.performance), same=SAME * abs(base.performance.value)
     )
-    return performance, verdict(difference_interval(one.size_of_gap, base.size_of_gap), same=SAME * _highest(base))
+    return performance, verdict(difference_interval(one.gap, base.gap), same=SAME * _highest(base))
 
 
 def change(one: Contender, base: Contender) -> str:
@@ -190,7 +196,7 @@ def change(one: Contender, base: Contender) -> str:
     told = ", ".join(f"{name} {OF_GROUPS[words[name]]} ({_signed(move)})" for name, move in moves.items())
     worse, better = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
     levels = _levels(words[worse], words[better]) if gap == "less" and not base.within_noise else ""
-    sizes = f"{_short(base.size_of_gap)} to {_short(one.size_of_gap)}"
+    sizes = f"{_short(base.gap)} to {_short(one.gap)}"
     return f"{start}, gap {sizes} ({_word_of_gap(gap, one, base)}); {told}{levels}."
 
 
@@ -235,6 +241,9 @@ def told_changes(contenders: Sequence[Contender], base: Contender | None) -> Ite
             yield f"{one.name} is identical to {base.name}: with the same seed, all numbers are the same."
         else:
             yield change(one, base)
+    split = [one.name for one in (base, *trained) if one.disagree]
+    if split:
+        yield f"Trainings disagree on who is worse off, so that signed gaps cancel: {', '.join(split)}."
     few = [f"{one.name} ({one.seeds})" for one in (base, *trained) if one.kind == "trained" and one.few_seeds]
     if few:
         yield (
@@ -252,7 +261,7 @@ def told_beaten(contenders: Sequence[Contender]) -> Iterator[str]:
     if best is not None and trained:
         noise = " within noise" if best.within_noise else ""
         what = f"the best scripted policy, {best.name} ({_short(best.performance)} with a gap of "
-        what += f"{_short(best.size_of_gap)}{noise})"
+        what += f"{_short(best.gap)}{noise})"
         found = [line for one in trained if (line := _beats(one, best, what))]
         yield from found or [f"No method beats {what}, in performance or gap by more than the uncertainty."]
     if bounds:
