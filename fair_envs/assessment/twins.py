@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fair_envs.assessment.bounds import DIFFERENCE, within
 from fair_envs.assessment.played import System
 from fair_envs.assessment.result import Row
 from fair_envs.core import Rules
@@ -69,4 +70,4 @@ def _of_decisions(rules: Rules, policy: Policy, *, episodes: int, seed: int, lan
         pairs = twin_decisions(rules, policy, attribute=attribute, episodes=episodes, seed=seed, lanes=lanes)
         name = f"change of favourable decisions with other {pairs.attribute}"
         for value, estimate in pairs.favoured(level=level).items():
-            yield Row("twin", name, value, estimate)
+            yield Row("twin", name, value, within(estimate, DIFFERENCE))

@@ -13,6 +13,7 @@ import fair_envs
 from fair_envs.assessment import Evaluation, evaluate
 from fair_envs.assessment.result import read
 from fair_envs.evaluation import RandomPolicy
+from fair_envs.metrics import FunctionMeasure
 from fair_envs.tasks import Task
 from fair_envs.wrappers import DelayedFeedback
 from tests.assessment.office import Office, coin, correct, to_the_north
@@ -93,12 +94,47 @@ def test_a_coin_flip_in_hiring_has_a_pooled_gap_of_noise_alone() -> None:
     assert each.low > 0.1
 
 
-def test_the_measures_of_shuffled_labels_are_beside_the_measure() -> None:
+def test_the_measure_with_shuffled_group_memberships_is_beside_the_measure() -> None:
     clients = [(place % 2, 1, 0) for place in range(60)]
     fair = evaluate(Office(clients), coin, episodes=8, seed=0).row("short-term", of="last value")
     assert fair.noise == pytest.approx(fair.estimate.value, abs=0.06)
     unfair = evaluate(Office(clients), to_the_north, episodes=8, seed=0).row("short-term", of="last value")
     assert unfair.estimate.value == 1 and unfair.beyond_noise
+
+
+def test_a_measure_that_depends_on_no_group_has_no_noise_floor() -> None:
+    def accepted(rules: Any, lanes: int) -> FunctionMeasure:
+        return FunctionMeasure(lanes, lambda info: info["fair_action"].reshape(lanes))
+
+    clients = [(place % 2, 1, 0) for place in range(20)]
+    task = Task(env_id="Office-v0", short=accepted, rate="equal_opportunity")
+    found = evaluate(Office(clients), coin, episodes=3, seed=0, task=task, **QUICK)
+    row = found.row("short-term", of="mean over steps")
+    assert row.value > 0 and np.isnan(row.noise) and not row.beyond_noise
+    assert found.gap.noise > 0
+
+
+def test_intervals_stay_in_the_range_of_their_number() -> None:
+    clients = [(place % 2, 1, 0) for place in range(8)]
+    largest = evaluate(Office(clients), coin, episodes=2, seed=0, **QUICK).row("short-term", of="last value")
+    assert (largest.low, largest.high) == (0, 1)  # Student's interval of two numbers is far wider
+    agents = evaluate("FairHarvest-v0", "random", episodes=2, parameters=LITTLE, twins=False, **QUICK)
+    for name in ("gini", "jain", "atkinson"):
+        row = agents.row("welfare", f"{name} of returns")
+        assert np.isnan(row.low) or 0 <= row.low <= row.value <= row.high <= 1
+    twins = evaluate("FairHiring-v0", "alternate", episodes=2, parameters={"horizon": 20}, **QUICK)
+    for row in twins.rows:
+        if row.section == "twin":
+            assert -1 <= row.low <= row.high <= 1
+
+
+def test_the_gap_is_used_like_the_performance() -> None:
+    clients = [(place % 2, 1, 0) for place in range(8)]
+    found = evaluate(Office(clients), coin, episodes=4, seed=0, **QUICK)
+    for row in (found.gap, found.performance):
+        assert row.low <= row.value <= row.high and row.n == 4 and row.level == 0.95
+        assert row.standard_error >= 0 and row.excludes(2.0)
+    assert str(found.gap) == str(found.gap.estimate) and f"{found.gap:.1f}" == f"{found.gap.estimate:.1f}"
 
 
 def test_a_task_can_be_given(office: str) -> None:
@@ -223,6 +259,8 @@ def test_a_result_says_who_is_worse_off_and_whether_it_may_be_noise(office: str)
     same = str(evaluate(office, correct, episodes=2, seed=0))
     assert "No two groups differ in their true positive rate." in same
     assert "95 % confidence intervals over n = 2 episodes" in same
+    warning = "Warning: with fewer than 8 episodes, the intervals of rates and gaps are too narrow."
+    assert warning in same and warning not in text
 
 
 def test_plots_are_written(tmp_path: Path, office: str) -> None:
