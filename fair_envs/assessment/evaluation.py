@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fair_envs.assessment.bounds import WELFARE_BOUNDS, bounds_of, within
-from fair_envs.assessment.played import System, exactly, system_of
+from fair_envs.assessment.played import System, exactly, naming_task_parameters, system_of
 from fair_envs.assessment.policies import (
     is_run,
     kind_of,
@@ -98,7 +98,9 @@ def evaluate(
     Args:
         env: An id, such as ``"FairLending-v0"`` or ``"my_module:MyEnv-v0"``, also one that only Gymnasium knows; rules;
             an environment of this package with any interface; or your own Gymnasium environment with a ``fair_spec``
-            (see `fair_envs.wrappers.Annotate`). A wrapped Gymnasium environment is played with its wrappers.
+            (see `fair_envs.wrappers.Annotate`). A wrapped Gymnasium environment is played with its wrappers. An id is
+            played with the parameters of the task (`Task.parameters`), which are not the defaults of
+            `gymnasium.make`; a given environment is played as it is.
         policy: ``"random"``, the name of a scripted policy, the folder of a run, a Stable-Baselines3 model or the path
             of its zip, a `Policy`, or a function from observations (B, agents, ...) and uniform numbers (B, agents) to
             actions (B, agents, ...). Loading a zip runs the code in it: only name files that you trust.
@@ -138,7 +140,8 @@ def evaluate(
     reason = no_twins(system)
     if twins is True and reason:
         raise ValueError(f"twins must be False or 'auto' here, got True: {reason}")
-    chosen = policy_of(policy, system.rules, deterministic=deterministic)
+    with naming_task_parameters(system.task, system.env_id, system.parameters if isinstance(env, str) else {}):
+        chosen = policy_of(policy, system.rules, deterministic=deterministic)
     played = plan.play(chosen, episodes=episodes, threads=threads, each=each)
     rows = list(plan.rows(played))
     if twins and not reason:

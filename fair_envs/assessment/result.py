@@ -13,9 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 import fair_envs
+from fair_envs.assessment.played import listed, set_by_task
 from fair_envs.evaluation.reports import short
 from fair_envs.metrics import Estimate
 from fair_envs.support.files import damaged, read_json, replace_file
+from fair_envs.tasks import TASKS
 
 SECTIONS: Mapping[str, str] = {
     "performance": "performance",
@@ -279,10 +281,21 @@ def reading(one: Evaluation) -> list[str]:
         "Noise floor: the mean absolute gap after shuffling the group memberships among individuals; *: the gap is "
         "larger than 95 % of these.",
     ]
+    found.append(_played_with(one))
     if episodes < FEW_EPISODES:
         few = f"Warning: with fewer than {FEW_EPISODES} episodes, the intervals of rates and gaps are too narrow."
         found.append(f"{few} Play more episodes.")
     return found
+
+
+def _played_with(one: Evaluation) -> str:
+    """Return with which parameters the environment was played, and which of them the task has set."""
+    given = one.about.get("parameters", {})
+    if not given:
+        return f"All parameters of {one.env_id} have their defaults."
+    own = set_by_task(TASKS.get(one.about.get("task", "")), one.env_id, given)
+    told = f"Parameters of {one.env_id}: {listed(given)}"
+    return f"{told}; all others have their defaults." + (f" The task sets {', '.join(own)}." if own else "")
 
 
 def save(evaluations: Sequence[Evaluation], folder: Path) -> None:

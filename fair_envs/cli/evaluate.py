@@ -195,16 +195,19 @@ def trained_in(policy: str, env_id: str, base: Mapping[str, Any]) -> Mapping[str
 def check_policies(side: Side) -> None:
     """Raise ValueError for a policy that is unknown or does not act in the environment, and for an impossible task."""
     from fair_envs.assessment.evaluation import check
-    from fair_envs.assessment.played import exactly
+    from fair_envs.assessment.played import exactly, naming_task_parameters
     from fair_envs.experiments.players import policy_tried
     from fair_envs.registration import TABLE
     from fair_envs.tasks import task_of
 
     for name in side.policies:
         env = exactly(side.env_id, side.own[name])
-        check(env, task=task_of(side.task))
+        task = task_of(side.task)
+        check(env, task=task)
         if side.env_id in TABLE:
-            one_step(env, policy_tried(name, env))
+            with naming_task_parameters(task, side.env_id, side.own[name]):
+                policy = policy_tried(name, env)
+            one_step(env, policy)
 
 
 def one_step(rules: Any, policy: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import fair_envs
 from fair_envs.assessment import Evaluation, evaluate
+from fair_envs.assessment.played import changed_parameters
 from fair_envs.assessment.result import read
 from fair_envs.evaluation import RandomPolicy
 from fair_envs.metrics import FunctionMeasure
@@ -261,6 +262,20 @@ def test_a_result_says_who_is_worse_off_and_whether_it_may_be_noise(office: str)
     assert "95 % confidence intervals over n = 2 episodes" in same
     warning = "Warning: with fewer than 8 episodes, the intervals of rates and gaps are too narrow."
     assert warning in same and warning not in text
+
+
+def test_a_result_says_with_which_parameters_it_was_played(office: str) -> None:
+    by_id = str(evaluate("FairLending-v0", "always", episodes=1, parameters=LOANS, **QUICK))
+    said = "Parameters of FairLending-v0: horizon=100, feedback=full; all others have their defaults."
+    assert f"{said} The task sets feedback." in by_id
+    made = str(evaluate(gym.make("FairLending-v0", **LOANS), "always", episodes=1, **QUICK))
+    assert "Parameters of FairLending-v0: horizon=100; all others have their defaults." in made
+    assert "All parameters of Office-v0 have their defaults." in str(evaluate(office, coin, episodes=1, **QUICK))
+
+
+def test_the_parameters_of_a_variant_are_named() -> None:
+    rules = fair_envs.make_rules("FairHarvest-v0", variant="melting_pot", horizon=7)
+    assert changed_parameters(rules) == {"variant": "melting_pot", "horizon": 7}
 
 
 def test_plots_are_written(tmp_path: Path, office: str) -> None:
