@@ -221,7 +221,7 @@ class BatchSource(Source):
         env = self._env
         rows = env.num_envs // self.lanes
         ended = np.asarray(given["dones"], bool)[::rows]
-        return columns(env.lanes.rules.spec, env.interactions, None), env.agent_reward, ended
+        return columns(env.lanes.rules.spec, env.interactions, env.action_probs), env.agent_reward, ended
 
     def labels(self) -> Ints:
         """Return the labels of the people of the next step."""
