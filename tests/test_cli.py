@@ -482,7 +482,7 @@ def test_an_interrupted_training_says_how_to_go_on(learning: Any, monkeypatch: p
 
 
 def test_an_evaluation_prints_and_writes_every_notion(run_folder: Path, empty_folder: Path) -> None:
-    said = Said("evaluate", run_folder, "--episodes", "3", "--out", "found", "--no-progress")
+    said = Said("evaluate", run_folder, "--episodes", "3", "--all", "--out", "found", "--no-progress")
     assert said.code == 0, said.text
     report = json.loads((empty_folder / "found" / "report.json").read_text())
     with (empty_folder / "found" / "report.csv").open(newline="") as file:
@@ -504,6 +504,21 @@ def test_an_evaluation_prints_and_writes_every_notion(run_folder: Path, empty_fo
         assert float(lines[name]["value"]) == measured[name]["value"]
         assert (lines[name]["n"], lines[name]["level"]) == ("3", "0.95")
     assert (report["episodes"], report["training"]["alpha"]) == (3, 0.5)
+
+
+def test_a_long_report_of_a_method_is_only_printed_on_request(run_folder: Path, empty_folder: Path) -> None:
+    said = Said("evaluate", run_folder, "--episodes", "2", "--out", "found", "--no-progress")
+    count = len(json.loads((empty_folder / "found" / "report.json").read_text())["measured"])
+    line = f"The report of the run's method has {count} more numbers, in report.csv, and printed with --all."
+    assert line in said.flat and "demographic_parity_ratio" not in said.text
+
+
+def test_of_several_policies_the_main_numbers_are_printed_and_all_on_request(empty_folder: Path) -> None:
+    options = ("FairLending-v0", "-p", "horizon=30", "--beside", "--episodes", "2", "--no-progress")
+    main, every = Said("evaluate", *options), Said("evaluate", *options, "--all")
+    assert main.code == every.code == 0, main.text + every.text
+    assert "predictive_equality" in every.text and "predictive_equality" not in main.text
+    assert "After ~: the noise floor" in main.flat
 
 
 def test_evaluations_are_numbered_and_none_is_overwritten(run_folder: Path, empty_folder: Path) -> None:

@@ -35,7 +35,7 @@ from fair_envs.assessment.pooling import (
 )
 from fair_envs.assessment.recording import MEMBERSHIPS, WHO, Batch, Followed, Recorder
 from fair_envs.assessment.result import Evaluation, Row
-from fair_envs.assessment.twins import no_twins, twin_rows
+from fair_envs.assessment.twins import no_twins, not_twinned, twin_rows
 from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.core.interactions import PREFIX
 from fair_envs.evaluation import Policy
@@ -158,7 +158,7 @@ def evaluate(
         rows=tuple(rows),
         about={**about, "deterministic": deterministic, "summary": system.task.summary},
         curve=plan.curve(played),
-        notes=tuple(plan.notes()),
+        notes=(*plan.notes(), *(not_twinned(system) if twins and not reason else ())),
     )
 
 
@@ -360,8 +360,8 @@ class Plan:
         task_groups = self._task_grouping()
         for name, rates in self.supported.items():
             places = tuple(self.rates.index(rate) for rate in rates)
-            if name == "outcome_parity" and not played.people.sums[:, places[0], 0].any():
-                continue  # the environment reports no outcomes
+            if name == "outcome_parity" and self._no_outcomes(played.people.sums[:, places[0]], played):
+                continue
             for attribute, grouping in self._groupings():
                 if attribute == task_groups and rates == (self.rate,):
                     continue  # it is the task's rate
@@ -372,6 +372,13 @@ class Plan:
                 else:
                     yield Compared("notion", name, f"{attribute}: largest", grouping, Largest(places))
         yield from self._of_strata()
+
+    def _no_outcomes(self, outcomes: Floats, played: Played) -> bool:
+        """Return whether there are no outcomes, or the decisions are the only outcomes: demographic parity has them."""
+        selection = RATES["demographic_parity"]
+        if selection not in self.rates:
+            return not outcomes[:, 0].any()
+        return not outcomes[:, 0].any() or np.array_equal(outcomes, played.people.sums[:, self.rates.index(selection)])
 
     def _task_grouping(self) -> str:
         """Return the attribute whose values are the task's groups; empty: none."""

@@ -235,7 +235,7 @@ def table_of(evaluations: Sequence[Evaluation]) -> Table:
     """Return a table with a column for each policy; the noise floor of a gap follows its interval."""
     several = len(evaluations) > 1
     shown = Table(box=None, pad_edge=False)
-    for title in ("measured",) if several else ("measured", "of"):
+    for title in ("number",) if several else ("number", "group or statistic"):
         shown.add_column(title, overflow="fold")
     for one in evaluations:
         shown.add_column(Text(one.policy), overflow="fold")
@@ -272,14 +272,17 @@ def _noise(row: Row | None) -> str:
     return f"{row.noise:.2g}{'*' * row.beyond_noise}"
 
 
-def reading(one: Evaluation) -> list[str]:
-    """Return how to read the table of an evaluation."""
+def reading(one: Evaluation, *, main: bool = False) -> list[str]:
+    """Return how to read the table of evaluations; ``main``: it contains only the main numbers of several policies."""
     level, episodes = one.about.get("level", 0.95), one.about.get("episodes", 0)
+    floor = "the mean absolute gap after shuffling the group memberships among individuals"
+    where = "Noise floor, in a table of several policies after ~"
     found = [
         f"{100 * level:g} % confidence intervals over n = {episodes} episode{'s' * (episodes != 1)}. Rates are pooled: "
         "sums of benefits divided by sums of demands.",
-        "Noise floor: the mean absolute gap after shuffling the group memberships among individuals; *: the gap is "
-        "larger than 95 % of these.",
+        f"After ~: the noise floor, {floor}."
+        if main
+        else f"{where}: {floor}; *: the gap is larger than 95 % of these.",
     ]
     found.append(_played_with(one))
     if episodes < FEW_EPISODES:

@@ -35,6 +35,18 @@ def no_twins(system: System) -> str:
     return ""
 
 
+def not_twinned(system: System) -> Iterator[str]:
+    """Yield a note if counterfactual twins change only some of the attributes."""
+    rules: Any = system.rules
+    if rules.multi_agent:
+        return
+    changed = [one or next(iter(rules.spec.sensitive)) for one in _attributes(rules)]  # the rules flip the first one
+    others = [name for name in rules.spec.sensitive if name not in changed]
+    if others:
+        own = ", ".join(others)
+        yield f"Counterfactual twins change only {', '.join(changed)}; the rules do not define how to change {own}."
+
+
 def _attributes(rules: Rules) -> list[str | None]:
     """Return the attributes of people that can be changed; None: the one that the rules flip."""
     if type(rules).flip is not Rules.flip:

@@ -225,6 +225,13 @@ def test_a_policy_that_ignores_the_attribute_has_twins_without_a_change() -> Non
     changes = values(found, "twin")
     assert set(changes) == {("change of favourable decisions with other gender", who) for who in ("man", "woman")}
     assert set(changes.values()) == {0.0}
+    assert "Counterfactual twins change only gender; the rules do not define how to change nationality." in found.notes
+
+
+def test_outcomes_that_are_the_decisions_are_not_listed_twice() -> None:
+    found = evaluate("FairHiring-v0", "random", episodes=2, parameters={"horizon": 20}, twins=False, **QUICK)
+    names = {name for name, _ in values(found, "notion")}
+    assert "demographic_parity" in names and "outcome_parity" not in names
 
 
 @pytest.mark.parametrize(
