@@ -1,6 +1,7 @@
 """What a person at a terminal sees: pages, films, runs that can be resumed, and one line for each mistake."""
 
 import csv
+import errno
 import json
 import os
 import subprocess
@@ -567,8 +568,22 @@ def test_what_is_no_run_is_neither_evaluated_nor_played(empty_folder: Path) -> N
     assert mistake("evaluate", "FairTrafic-v0") == f"{expected}; did you mean 'FairTraffic-v0'?"
     nobody = "policy must be 'random', 'greedy', a run's folder or module:function, got 'nowhere'"
     assert mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere") == nobody
+    missing = "got 'runs/nope', which does not exist"
+    assert mistake("evaluate", "runs/nope").endswith(missing)
+    assert mistake("evaluate", ENV_ID, *TINY_OPTIONS, "--policy", "runs/nope").endswith(missing)
     (empty_folder / "empty").mkdir()
+    assert mistake("evaluate", f"{empty_folder}/empty").endswith("which has none")
     assert "config.json" in mistake("play", ENV_ID, *BRIEFLY, "--policy", "empty")
+
+
+def test_a_closed_pipe_is_no_error_and_the_result_is_saved(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: Any, **__: Any) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("fair_envs.cli.evaluate.show_evaluations", closed)  # as with: | head
+    short = ("-p", "horizon=5", "--episodes", "1", "--no-progress", "--out", "found")
+    said = Said("evaluate", "FairHiring-v0", *short)
+    assert (said.text, said.code) == ("", 1) and (empty_folder / "found" / "evaluation.json").exists()
 
 
 def test_a_trained_policy_plays_in_the_world_of_its_run(run_folder: Path, empty_folder: Path) -> None:

@@ -147,6 +147,7 @@ def known_environment(what: str) -> str:
     Raises:
         ValueError: It is neither an id nor a run.
     """
+    from fair_envs.assessment.policies import is_path
     from fair_envs.registration import TABLE
     from fair_envs.tasks import environment_id
 
@@ -158,6 +159,10 @@ def known_environment(what: str) -> str:
 
     if what in TABLE or what in gym.registry:
         return what
+    if is_path(what):
+        found = "which has none" if Path(what).is_dir() else "which is no folder"
+        found = found if Path(what).exists() else "which does not exist"
+        raise ValueError(f"RUN|ID must be the folder of a run, with a config.json, or an id, got {what!r}, {found}")
     raise ValueError(
         f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, "
         f"got {what!r}{meant(what, TABLE)}"
