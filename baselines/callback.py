@@ -50,7 +50,7 @@ class FairnessCallback(BaseCallback):
 
     Raises:
         ValueError: An argument is invalid or, when the training starts, the environment does not report what a measure
-            needs.
+            needs, such as the policy's action probabilities for individual notions.
 
     Example:
         >>> import gymnasium as gym
@@ -91,6 +91,7 @@ class FairnessCallback(BaseCallback):
         self.measures = dict(zip(names, made, strict=True))
         self._rate = system.task.rate_measure(rules, lanes)
         self._hidden, self._stopped = system.hidden, False
+        self._with_probs = [name for name, measure in self.measures.items() if measure.needs_action_probs]
         self._clear()
         self._labels = self._source.labels() if self._hidden else None
 
@@ -106,6 +107,8 @@ class FairnessCallback(BaseCallback):
         if self._labels is not None:
             own = np.asarray(info[PREFIX + "feedback"])
             info = {**info, PREFIX + "feedback": self._labels.reshape(own.shape)}
+        for name in self._with_probs:
+            _check_probs(info, name)
         for name, measure in [*self.measures.items(), ("", self._rate)]:
             value = measure.update(info, reward, ended=ended)
             if name:
@@ -142,6 +145,21 @@ class FairnessCallback(BaseCallback):
         if reached and self.verbose:
             print(f"stopped: {name} is {mean:.4g}, {self.stop_when} the limit {self.stop_at:.4g}")
         return reached
+
+
+def _check_probs(info: Mapping[str, Any], name: str) -> None:
+    """Raise ValueError if decisions were made without reporting the action probabilities that a measure needs."""
+    key = PREFIX + "action_probs"
+    taken = np.asarray(info[PREFIX + "action"]) >= 0
+    if key in info:
+        taken &= ~np.asarray(info[key]).reshape(*taken.shape, -1).any(axis=-1)
+    if PREFIX + "decided" in info:
+        taken = taken[np.asarray(info[PREFIX + "decided"]).reshape(-1) != 0]
+    if taken.any():
+        raise ValueError(
+            f"measures must not include {name} here: it needs the policy's action probabilities, and this environment "
+            "does not report them; report them with fair_envs.wrappers.ReportActionProbs, or choose another measure"
+        )
 
 
 def _made(given: Any, task: Task, rules: Any, lanes: int) -> Measure:
@@ -203,7 +221,7 @@ class BatchSource(Source):
         env = self._env
         rows = env.num_envs // self.lanes
         ended = np.asarray(given["dones"], bool)[::rows]
-        return columns(env.lanes.rules.spec, env.interactions, None), env.agent_reward, ended
+        return columns(env.lanes.rules.spec, env.interactions, env.action_probs), env.agent_reward, ended
 
     def labels(self) -> Ints:
         """Return the labels of the people of the next step."""

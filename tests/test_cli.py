@@ -1,6 +1,7 @@
 """What a person at a terminal sees: pages, films, runs that can be resumed, and one line for each mistake."""
 
 import csv
+import errno
 import json
 import os
 import subprocess
@@ -482,7 +483,7 @@ def test_an_interrupted_training_says_how_to_go_on(learning: Any, monkeypatch: p
 
 
 def test_an_evaluation_prints_and_writes_every_notion(run_folder: Path, empty_folder: Path) -> None:
-    said = Said("evaluate", run_folder, "--episodes", "3", "--out", "found", "--no-progress")
+    said = Said("evaluate", run_folder, "--episodes", "3", "--all", "--out", "found", "--no-progress")
     assert said.code == 0, said.text
     report = json.loads((empty_folder / "found" / "report.json").read_text())
     with (empty_folder / "found" / "report.csv").open(newline="") as file:
@@ -504,6 +505,21 @@ def test_an_evaluation_prints_and_writes_every_notion(run_folder: Path, empty_fo
         assert float(lines[name]["value"]) == measured[name]["value"]
         assert (lines[name]["n"], lines[name]["level"]) == ("3", "0.95")
     assert (report["episodes"], report["training"]["alpha"]) == (3, 0.5)
+
+
+def test_a_long_report_of_a_method_is_only_printed_on_request(run_folder: Path, empty_folder: Path) -> None:
+    said = Said("evaluate", run_folder, "--episodes", "2", "--out", "found", "--no-progress")
+    count = len(json.loads((empty_folder / "found" / "report.json").read_text())["measured"])
+    line = f"The report of the run's method has {count} more numbers, in report.csv, and printed with --all."
+    assert line in said.flat and "demographic_parity_ratio" not in said.text
+
+
+def test_of_several_policies_the_main_numbers_are_printed_and_all_on_request(empty_folder: Path) -> None:
+    options = ("FairLending-v0", "-p", "horizon=30", "--beside", "--episodes", "2", "--no-progress")
+    main, every = Said("evaluate", *options), Said("evaluate", *options, "--all")
+    assert main.code == every.code == 0, main.text + every.text
+    assert "predictive_equality" in every.text and "predictive_equality" not in main.text
+    assert "After ~: the noise floor" in main.flat
 
 
 def test_evaluations_are_numbered_and_none_is_overwritten(run_folder: Path, empty_folder: Path) -> None:
@@ -552,8 +568,22 @@ def test_what_is_no_run_is_neither_evaluated_nor_played(empty_folder: Path) -> N
     assert mistake("evaluate", "FairTrafic-v0") == f"{expected}; did you mean 'FairTraffic-v0'?"
     nobody = "policy must be 'random', 'greedy', a run's folder or module:function, got 'nowhere'"
     assert mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere") == nobody
+    missing = "got 'runs/nope', which does not exist"
+    assert mistake("evaluate", "runs/nope").endswith(missing)
+    assert mistake("evaluate", ENV_ID, *TINY_OPTIONS, "--policy", "runs/nope").endswith(missing)
     (empty_folder / "empty").mkdir()
+    assert mistake("evaluate", f"{empty_folder}/empty").endswith("which has none")
     assert "config.json" in mistake("play", ENV_ID, *BRIEFLY, "--policy", "empty")
+
+
+def test_a_closed_pipe_is_no_error_and_the_result_is_saved(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: Any, **__: Any) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("fair_envs.cli.evaluate.show_evaluations", closed)  # as with: | head
+    short = ("-p", "horizon=5", "--episodes", "1", "--no-progress", "--out", "found")
+    said = Said("evaluate", "FairHiring-v0", *short)
+    assert (said.text, said.code) == ("", 1) and (empty_folder / "found" / "evaluation.json").exists()
 
 
 def test_a_trained_policy_plays_in_the_world_of_its_run(run_folder: Path, empty_folder: Path) -> None:

@@ -188,7 +188,8 @@ class Annotate(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs)
             places["label"] += f", for people with decision {spec.favourable_action}"
         places |= {name: f"missing, no {name}=... was given" for name in self.missing}
         lines = [f"{name} <- {place}" for name, place in places.items()]
-        return "\n".join([*lines, *_measurable(spec)])
+        measured = [] if "outcome" in self.missing else ["can be measured by the outcome: outcome_parity"]
+        return "\n".join([*lines, *_measurable(spec), *measured])
 
 
 def _measurable(spec: FairSpec) -> list[str]:

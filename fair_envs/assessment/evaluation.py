@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fair_envs.assessment.played import System, exactly, system_of
+from fair_envs.assessment.bounds import WELFARE_BOUNDS, bounds_of, within
+from fair_envs.assessment.played import System, exactly, naming_task_parameters, system_of
 from fair_envs.assessment.policies import (
     is_run,
     kind_of,
@@ -32,9 +33,9 @@ from fair_envs.assessment.pooling import (
     totals_by,
     totals_of_episodes,
 )
-from fair_envs.assessment.recording import LABELS, WHO, Batch, Followed, Recorder
+from fair_envs.assessment.recording import MEMBERSHIPS, WHO, Batch, Followed, Recorder
 from fair_envs.assessment.result import Evaluation, Row
-from fair_envs.assessment.twins import no_twins, twin_rows
+from fair_envs.assessment.twins import no_twins, not_twinned, twin_rows
 from fair_envs.core import Rules, check_count, check_seeds
 from fair_envs.core.interactions import PREFIX
 from fair_envs.evaluation import Policy
@@ -91,13 +92,15 @@ def evaluate(
     """Play test episodes with a policy, and measure its performance and what each group of people gets.
 
     Rates are pooled over all episodes: the sum of a group's benefits divided by the sum of its demands. Each gap has a
-    noise floor: the same gap with the labels of groups shuffled among individuals. In environments of this package,
+    noise floor: the same gap with the group memberships shuffled among individuals. In environments of this package,
     labels (correct decisions) are read from the ground truth, also those that the environment hides from policies.
 
     Args:
         env: An id, such as ``"FairLending-v0"`` or ``"my_module:MyEnv-v0"``, also one that only Gymnasium knows; rules;
             an environment of this package with any interface; or your own Gymnasium environment with a ``fair_spec``
-            (see `fair_envs.wrappers.Annotate`). A wrapped Gymnasium environment is played with its wrappers.
+            (see `fair_envs.wrappers.Annotate`). A wrapped Gymnasium environment is played with its wrappers. An id is
+            played with the parameters of the task (`Task.parameters`), which are not the defaults of
+            `gymnasium.make`; a given environment is played as it is.
         policy: ``"random"``, the name of a scripted policy, the folder of a run, a Stable-Baselines3 model or the path
             of its zip, a `Policy`, or a function from observations (B, agents, ...) and uniform numbers (B, agents) to
             actions (B, agents, ...). Loading a zip runs the code in it: only name files that you trust.
@@ -137,7 +140,8 @@ def evaluate(
     reason = no_twins(system)
     if twins is True and reason:
         raise ValueError(f"twins must be False or 'auto' here, got True: {reason}")
-    chosen = policy_of(policy, system.rules, deterministic=deterministic)
+    with naming_task_parameters(system.task, system.env_id, system.parameters if isinstance(env, str) else {}):
+        chosen = policy_of(policy, system.rules, deterministic=deterministic)
     played = plan.play(chosen, episodes=episodes, threads=threads, each=each)
     rows = list(plan.rows(played))
     if twins and not reason:
@@ -155,7 +159,7 @@ def evaluate(
         rows=tuple(rows),
         about={**about, "deterministic": deterministic, "summary": system.task.summary},
         curve=plan.curve(played),
-        notes=tuple(plan.notes()),
+        notes=(*plan.notes(), *(not_twinned(system) if twins and not reason else ())),
     )
 
 
@@ -208,7 +212,7 @@ class Grouping:
     rates: tuple[int, ...] = ()
 
     def index(self, people: People, order: Ints) -> Ints:
-        """Return the group of each individual with the labels of the individuals in ``order``, shape (n,)."""
+        """Return the group of each individual with the memberships of those in ``order``, shape (n,)."""
         own = people.group if self.attribute is None else people.sensitive[:, self.attribute]
         own = own[order]
         if self.within is None:
@@ -294,10 +298,10 @@ class Plan:
     # Playing ----------------------------------------------------------------------------------------------------------
 
     def play(self, policy: Policy, *, episodes: int, threads: int, each: OnProgress) -> Played:
-        """Play the episodes in batches; follow the measures, also with shuffled labels."""
+        """Play the episodes in batches; follow the measures, also with shuffled group memberships."""
         seeds = check_seeds(self.seed, episodes)
         copies = min(REPLAYS, self.shuffles)
-        again = {name: self._measure(name, copies * self.lanes) for name in self.measures if self._labelled(name)}
+        again = {name: self._measure(name, copies * self.lanes) for name in self.measures if self._shuffled(name)}
         followed: dict[str, list[Followed]] = {name: [] for name in self.measures}
         noisy: dict[str, list[list[Followed]]] = {name: [] for name in self.measures}
         batches, success = [], self.task.performance == "success"
@@ -316,10 +320,10 @@ class Plan:
             each()
         return _joined(batches, episodes, followed, noisy)
 
-    def _labelled(self, name: str) -> bool:
-        """Return whether a measure is followed with shuffled labels; not if it reads no labels."""
+    def _shuffled(self, name: str) -> bool:
+        """Return whether a measure is followed with shuffled group memberships; not if it is known to read none."""
         names = self.measures[name].reads
-        return self.shuffles > 0 and (not names or bool(set(names) & set(LABELS)))
+        return self.shuffles > 0 and (not names or bool(set(names) & set(MEMBERSHIPS)))
 
     # Rows -------------------------------------------------------------------------------------------------------------
 
@@ -331,8 +335,8 @@ class Plan:
             yield from self._of_measure(name, title, played)
         if self.seen.multi_agent:
             for welfare, function in WELFARE.items():
-                values = function(played.rewards)
-                yield Row("welfare", f"{welfare} of returns", "agents", self._mean(values))
+                found = within(self._mean(function(played.rewards)), WELFARE_BOUNDS.get(welfare))
+                yield Row("welfare", f"{welfare} of returns", "agents", found)
 
     def _performance(self, played: Played) -> Row:
         if self.task.performance == "success":
@@ -357,8 +361,8 @@ class Plan:
         task_groups = self._task_grouping()
         for name, rates in self.supported.items():
             places = tuple(self.rates.index(rate) for rate in rates)
-            if name == "outcome_parity" and not played.people.sums[:, places[0], 0].any():
-                continue  # the environment reports no outcomes
+            if name == "outcome_parity" and self._no_outcomes(played.people.sums[:, places[0]], played):
+                continue
             for attribute, grouping in self._groupings():
                 if attribute == task_groups and rates == (self.rate,):
                     continue  # it is the task's rate
@@ -369,6 +373,13 @@ class Plan:
                 else:
                     yield Compared("notion", name, f"{attribute}: largest", grouping, Largest(places))
         yield from self._of_strata()
+
+    def _no_outcomes(self, outcomes: Floats, played: Played) -> bool:
+        """Return whether there are no outcomes, or the decisions are the only outcomes: demographic parity has them."""
+        selection = RATES["demographic_parity"]
+        if selection not in self.rates:
+            return not outcomes[:, 0].any()
+        return not outcomes[:, 0].any() or np.array_equal(outcomes, played.people.sums[:, self.rates.index(selection)])
 
     def _task_grouping(self) -> str:
         """Return the attribute whose values are the task's groups; empty: none."""
@@ -447,12 +458,13 @@ class Plan:
             kinds[1] = ("at the end", lambda parts: parts[-1].final)
         for of, values_of in kinds:
             values = values_of(played.followed[name])
-            estimate = self._mean(values)
+            estimate = within(self._mean(values), bounds_of(measure))
             if measure.keeps:  # episodes are not independent units
                 estimate = replace(estimate, low=np.nan, high=np.nan, standard_error=np.nan)
-            again = [_mean_of(values_of(parts)) for parts in zip(*played.noise[name], strict=True)]
-            floor, limit = noise(np.array(again), level=LIMIT)
-            yield Row(section, title, of, estimate, floor, limit)
+            again = np.array([_mean_of(values_of(parts)) for parts in zip(*played.noise[name], strict=True)])
+            if np.allclose(again, estimate.value, rtol=1e-12, atol=0):
+                again = again[:0]  # the measure does not depend on groups
+            yield Row(section, title, of, estimate, *noise(again, level=LIMIT))
 
     def curve(self, played: Played) -> dict[str, list[float]]:
         """Return the gap of the rate since the start of the episode, pooled over episodes, with its interval."""

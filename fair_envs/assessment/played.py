@@ -1,7 +1,8 @@
 """The environments that are evaluated: the rules of this package, and any Gymnasium environment with a record."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules
 from fair_envs.core.interactions import PREFIX
-from fair_envs.evaluation import LanesWorld, Policy, Transition, World, begun
+from fair_envs.evaluation import LanesWorld, ModelMismatchError, Policy, Transition, World, begun
 from fair_envs.registration import TABLE, make_rules
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import shown
@@ -30,7 +31,7 @@ class System:
         env_id: Its id; the name of its class if it has none.
         rules: Its rules, or what is known of a user's own environment.
         task: What is measured.
-        parameters: The given parameters, for the report.
+        parameters: Its parameters that are not defaults, for the report; for an id, also those that were given.
         env: The environment that is played; None: the lanes of the rules are played.
         seen: The rules with the record that the evaluation reads: labels are the ground truth where the rules know it.
     """
@@ -134,7 +135,7 @@ def _of_rules(rules: Rules, task: Task | None) -> System:
     name = id_of(rules)
     if task is None:
         task = TASKS[name] if name in TASKS else default_task(name, rules)
-    return System(env_id=name, rules=rules, task=task)
+    return System(env_id=name, rules=rules, task=task, parameters=changed_parameters(rules))
 
 
 def _of_env(env: gym.Env[Any, Any], task: Task | None) -> System:
@@ -150,7 +151,47 @@ def _of_env(env: gym.Env[Any, Any], task: Task | None) -> System:
     name = id_of(rules) if own else getattr(env.spec, "id", rules.name)  # type: ignore[arg-type]
     if task is None:
         task = TASKS[name] if name in TASKS else default_task(name, rules)
-    return System(env_id=name, rules=rules, task=task, env=env)
+    given = changed_parameters(base.lanes.rules) if own else getattr(env.spec, "kwargs", {})
+    return System(env_id=name, rules=rules, task=task, parameters=given, env=env)
+
+
+def changed_parameters(rules: Rules) -> dict[str, Any]:
+    """Return the parameters of rules that are not their defaults, with the name of the variant if they are one."""
+    env_id = id_of(rules)
+    variants = make_rules(env_id).variants if env_id in TABLE else {}
+    variant = next((name for name, kind in variants.items() if kind is type(rules)), None)
+    given = {"profile": rules.params.profile} if rules.presets is not None else {}
+    defaults = type(rules)(**given).params._asdict()
+    found: dict[str, Any] = {} if variant is None else {"variant": variant}
+    return found | {name: value for name, value in rules.params._asdict().items() if value != defaults[name]}
+
+
+@contextmanager
+def naming_task_parameters(task: Task, env_id: str, parameters: Mapping[str, Any]) -> Iterator[None]:
+    """Let an error about a model that does not fit name the parameters that the task sets, and what to do instead."""
+    try:
+        yield
+    except ModelMismatchError as error:
+        own = set_by_task(task, env_id, parameters)
+        if not own:
+            raise
+        defaults = make_rules(env_id).params._asdict() if env_id in TABLE else parameters_of(env_id) or {}
+        usual = {name: defaults.get(name) for name in own}
+        raise ModelMismatchError(
+            f"{error}; the task of {env_id} sets {listed(own)}, but gymnasium.make uses {listed(usual)}: set "
+            "parameters to those of the training, or give the environment of the training instead of its id"
+        ) from error
+
+
+def set_by_task(task: Task | None, env_id: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that have the values of the environment's task."""
+    own = task.parameters if task is not None and task.env_id == env_id else {}
+    return {name: value for name, value in own.items() if name in parameters and parameters[name] == value}
+
+
+def listed(parameters: Mapping[str, Any]) -> str:
+    """Return parameters as text, such as ``"horizon=100, feedback=full"``."""
+    return ", ".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def id_of(rules: Rules) -> str:

@@ -1,5 +1,6 @@
 """Everything that can be given as a policy: a policy, a function, a name, a run, or a Stable-Baselines3 model."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -57,6 +58,9 @@ def policy_named(name: str, rules: Any, *, deterministic: bool = False) -> Polic
         return load(Path(name), rules, deterministic=deterministic)
     if ":" in name:
         return as_policy(function_named(name))
+    if name not in rules.policies and is_path(name):
+        what = "which is neither" if Path(name).exists() else "which does not exist"
+        raise ValueError(f"policy must be the folder of a run or a model's zip, got {name!r}, {what}")
     if name not in rules.policies:
         known = ("random", *rules.policies)
         raise ValueError(
@@ -78,6 +82,11 @@ def function_named(name: str) -> Act:
 def is_run(name: str) -> bool:
     """Return whether a policy's name is the folder of a run."""
     return name != "random" and ":" not in name and Path(name).is_dir()
+
+
+def is_path(name: str) -> bool:
+    """Return whether a name looks like a path, which scripted policies and environments do not."""
+    return "/" in name or os.sep in name or name.endswith(".zip")
 
 
 def settings_of_run(folder: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 A pooled rate is the sum of the benefits divided by the sum of the demands. The mean over episodes of an absolute gap is
 not used: it is above 0 even for a coin flip, because every episode has a random gap. What randomness alone would give
-is measured too: the *noise floor* is the same gap after the labels of the groups have been shuffled among individuals.
+is measured too: the *noise floor* is the same gap after the group memberships have been shuffled among individuals.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -66,10 +66,10 @@ def totals_of_episodes(people: People, index: Ints, sums: Floats, *, count: int,
 
 
 def shuffled(people: People, *, count: int, seed: int) -> Iterator[Ints]:
-    """Yield orders of the individuals in which labels are shuffled, each of shape (n,).
+    """Yield orders of the individuals in which group memberships are shuffled, each of shape (n,).
 
-    Labels are shuffled among the individuals of the same episode. If each episode has one individual, they are shuffled
-    among all of them.
+    Group memberships are shuffled among the individuals of the same episode. If each episode has one individual, they
+    are shuffled among the individuals of all episodes.
     """
     rng = np.random.default_rng(seed)
     alone = len(np.unique(people.episode)) == len(people.episode)
@@ -189,7 +189,7 @@ class Lowest:
 
 
 def noise(values: Floats, *, level: float) -> tuple[float, float]:
-    """Return the mean and a quantile of absolute gaps with shuffled labels; NaN if some are undefined."""
+    """Return the mean and a quantile of absolute gaps with shuffled group memberships; NaN without a defined one."""
     gaps = np.abs(values)
     if not gaps.size or np.isnan(gaps).any():
         return float("nan"), float("nan")

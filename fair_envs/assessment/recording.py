@@ -17,7 +17,7 @@ from fair_envs.metrics.rates import Rate, Step, columns_of_people, group_codes, 
 from fair_envs.support.aliases import Flags, Floats, Ints
 
 WHO = ("individual", "group", "sensitive", "legitimate")
-LABELS = ("fair_group", "fair_sensitive")
+MEMBERSHIPS = ("fair_group", "fair_sensitive")
 
 
 class Kept(NamedTuple):
@@ -58,13 +58,13 @@ class Batch:
 
         Args:
             measure: The measure, with as many lanes as the batch for each order. It is restarted at the end.
-            orders: Orders of the individuals, shape (orders, individuals); each individual gets the labels of the one
-                in its place. None: the individuals have their own labels.
+            orders: Orders of the individuals, shape (orders, individuals); each individual gets the group memberships
+                of the one in its place. None: the individuals keep their own.
         """
         lanes, copies = len(self.lengths), 1 if orders is None else len(orders)
         sums, counts, last = np.zeros(copies * lanes), np.zeros(copies * lanes), np.full(copies * lanes, np.nan)
         for time, kept in enumerate(self.steps):
-            step = kept if orders is None else self._relabelled(time, orders, reads=measure.reads)
+            step = kept if orders is None else self._regrouped(time, orders, reads=measure.reads)
             value = measure.update(step.info, step.reward, ended=step.ended)
             known = step.active & ~np.isnan(value)
             sums[known] += value[known]
@@ -76,17 +76,17 @@ class Batch:
         parts = (one.reshape(copies, lanes)[:, : self.episodes] for one in (means, last, final))
         return [Followed(*own) for own in zip(*parts, strict=True)]
 
-    def _relabelled(self, time: int, orders: Ints, *, reads: Sequence[str]) -> Kept:
-        """Return a step in which individuals have the labels of others, the lanes of each order after the other."""
+    def _regrouped(self, time: int, orders: Ints, *, reads: Sequence[str]) -> Kept:
+        """Return a step in which individuals are in the groups of others, the lanes of each order after the other."""
         step, copies = self.steps[time], len(orders)
         info = {key: np.concatenate([step.info[key]] * copies) for key in reads or step.info if key in step.info}
         known, places = self.person[time] >= 0, orders[:, np.maximum(self.person[time], 0)]
-        for key, labels in zip(LABELS, (self.people.group_code, self.people.sensitive), strict=True):
+        for key, groups in zip(MEMBERSHIPS, (self.people.group_code, self.people.sensitive), strict=True):
             if key in info:
                 own = step.info[key]
-                column = own.reshape(*known.shape, *labels.shape[1:])
+                column = own.reshape(*known.shape, *groups.shape[1:])
                 mask = known.reshape(*known.shape, *(1,) * (column.ndim - known.ndim))
-                info[key] = np.where(mask, labels[places], column).reshape(info[key].shape)
+                info[key] = np.where(mask, groups[places], column).reshape(info[key].shape)
         others = (np.concatenate([one] * copies) for one in (step.reward, step.ended, step.active))
         return Kept(info, *others)
 
@@ -165,7 +165,7 @@ class Recorder:
             self._merge()
 
     def _merge(self) -> None:
-        """Add the last step to the sums of the same individuals, whose labels do not change."""
+        """Add the last step to the sums of the same individuals, whose groups do not change."""
         first, last = self._rows[0], self._rows.pop()
         first["parts"] += last["parts"]
         new = last["present"] & ~first["present"]

@@ -13,9 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 import fair_envs
+from fair_envs.assessment.played import listed, set_by_task
 from fair_envs.evaluation.reports import short
 from fair_envs.metrics import Estimate
 from fair_envs.support.files import damaged, read_json, replace_file
+from fair_envs.tasks import TASKS
 
 SECTIONS: Mapping[str, str] = {
     "performance": "performance",
@@ -31,16 +33,19 @@ SECTIONS: Mapping[str, str] = {
 
 PLAIN_WIDTH = 120
 
+FEW_EPISODES = 8
+"""With fewer episodes, intervals of pooled numbers are too narrow."""
+
 
 class Row(NamedTuple):
-    """One number of an evaluation.
+    """One number of an evaluation, which can be used like its estimate: ``row.value`` is ``row.estimate.value``.
 
     Attributes:
         section: See `SECTIONS`.
         name: What is measured, such as ``"true positive rate"``.
         of: Whose number it is, such as the name of a group, or ``"A - B"`` for a signed difference.
         estimate: The number with its interval.
-        noise: The mean of its absolute value with shuffled labels, the noise floor; NaN if it cannot be computed.
+        noise: The mean of its absolute value with shuffled group memberships, the noise floor; NaN if there is none.
         limit: A high quantile of the same values: absolute gaps above it are unlikely to be noise.
     """
 
@@ -50,6 +55,46 @@ class Row(NamedTuple):
     estimate: Estimate
     noise: float = float("nan")
     limit: float = float("nan")
+
+    def __str__(self) -> str:
+        return str(self.estimate)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.estimate, spec)
+
+    @property
+    def value(self) -> float:
+        """The number; NaN if it is undefined."""
+        return self.estimate.value
+
+    @property
+    def low(self) -> float:
+        """The lower end of its interval; NaN if it is undefined."""
+        return self.estimate.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of its interval; NaN if it is undefined."""
+        return self.estimate.high
+
+    @property
+    def n(self) -> int:
+        """The number of episodes it is based on."""
+        return self.estimate.n
+
+    @property
+    def level(self) -> float:
+        """The coverage of its interval."""
+        return self.estimate.level
+
+    @property
+    def standard_error(self) -> float:
+        """Its standard error; NaN if it is undefined."""
+        return self.estimate.standard_error
+
+    def excludes(self, value: float) -> bool:
+        """Return whether a value lies outside the interval; an undefined interval excludes nothing."""
+        return self.estimate.excludes(value)
 
     @property
     def beyond_noise(self) -> bool:
@@ -190,7 +235,7 @@ def table_of(evaluations: Sequence[Evaluation]) -> Table:
     """Return a table with a column for each policy; the noise floor of a gap follows its interval."""
     several = len(evaluations) > 1
     shown = Table(box=None, pad_edge=False)
-    for title in ("measured",) if several else ("measured", "of"):
+    for title in ("number",) if several else ("number", "group or statistic"):
         shown.add_column(title, overflow="fold")
     for one in evaluations:
         shown.add_column(Text(one.policy), overflow="fold")
@@ -227,15 +272,33 @@ def _noise(row: Row | None) -> str:
     return f"{row.noise:.2g}{'*' * row.beyond_noise}"
 
 
-def reading(one: Evaluation) -> list[str]:
-    """Return how to read the table of an evaluation."""
+def reading(one: Evaluation, *, main: bool = False) -> list[str]:
+    """Return how to read the table of evaluations; ``main``: it contains only the main numbers of several policies."""
     level, episodes = one.about.get("level", 0.95), one.about.get("episodes", 0)
-    return [
+    floor = "the mean absolute gap after shuffling the group memberships among individuals"
+    where = "Noise floor, in a table of several policies after ~"
+    found = [
         f"{100 * level:g} % confidence intervals over n = {episodes} episode{'s' * (episodes != 1)}. Rates are pooled: "
         "sums of benefits divided by sums of demands.",
-        "Noise floor: the mean absolute gap after shuffling the labels of groups among individuals; *: the gap is "
-        "larger than 95 % of these.",
+        f"After ~: the noise floor, {floor}."
+        if main
+        else f"{where}: {floor}; *: the gap is larger than 95 % of these.",
     ]
+    found.append(_played_with(one))
+    if episodes < FEW_EPISODES:
+        few = f"Warning: with fewer than {FEW_EPISODES} episodes, the intervals of rates and gaps are too narrow."
+        found.append(f"{few} Play more episodes.")
+    return found
+
+
+def _played_with(one: Evaluation) -> str:
+    """Return with which parameters the environment was played, and which of them the task has set."""
+    given = one.about.get("parameters", {})
+    if not given:
+        return f"All parameters of {one.env_id} have their defaults."
+    own = set_by_task(TASKS.get(one.about.get("task", "")), one.env_id, given)
+    told = f"Parameters of {one.env_id}: {listed(given)}"
+    return f"{told}; all others have their defaults." + (f" The task sets {', '.join(own)}." if own else "")
 
 
 def save(evaluations: Sequence[Evaluation], folder: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fair_envs.assessment.bounds import DIFFERENCE, within
 from fair_envs.assessment.played import System
 from fair_envs.assessment.result import Row
 from fair_envs.core import Rules
@@ -32,6 +33,18 @@ def no_twins(system: System) -> str:
     if not _attributes(rules):
         return f"the rules of {rules.name} do not define how people with another attribute differ; compare its groups"
     return ""
+
+
+def not_twinned(system: System) -> Iterator[str]:
+    """Yield a note if counterfactual twins change only some of the attributes."""
+    rules: Any = system.rules
+    if rules.multi_agent:
+        return
+    changed = [one or next(iter(rules.spec.sensitive)) for one in _attributes(rules)]  # the rules flip the first one
+    others = [name for name in rules.spec.sensitive if name not in changed]
+    if others:
+        own = ", ".join(others)
+        yield f"Counterfactual twins change only {', '.join(changed)}; the rules do not define how to change {own}."
 
 
 def _attributes(rules: Rules) -> list[str | None]:
@@ -69,4 +82,4 @@ def _of_decisions(rules: Rules, policy: Policy, *, episodes: int, seed: int, lan
         pairs = twin_decisions(rules, policy, attribute=attribute, episodes=episodes, seed=seed, lanes=lanes)
         name = f"change of favourable decisions with other {pairs.attribute}"
         for value, estimate in pairs.favoured(level=level).items():
-            yield Row("twin", name, value, estimate)
+            yield Row("twin", name, value, within(estimate, DIFFERENCE))

@@ -72,7 +72,7 @@ class Commands(TyperGroup):
         """Run a command; exit with 2 on invalid input and with 1 on other failures, without a traceback."""
         try:
             return super().invoke(ctx)
-        except (typer.Exit, typer.Abort):
+        except (typer.Exit, typer.Abort, BrokenPipeError):  # the reader of a pipe, such as head, has closed it
             raise
         except NoSuchOption as error:
             suggest_option(error)

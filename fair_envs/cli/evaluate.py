@@ -19,7 +19,6 @@ from fair_envs.cli.shared import (
     new_path,
     permit_module_of,
     refuse,
-    show_report,
     terminal,
 )
 from fair_envs.support.parameters import meant
@@ -27,6 +26,9 @@ from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
 
 ONE_TRAINING = "The episodes are of one training; other training seeds may lie outside the intervals."
+
+SHORT_REPORT = 20
+"""Rows of the longest report of a method that is printed below the table of evaluations."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,14 @@ def evaluate(
     episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
     seed: Annotated[int, typer.Option(help="Seed of the first test episode.", min=0)] = TEST_SEEDS,
     param: Param = None,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Print every number: of several policies, and of a long report of a run's method. The files always "
+            "contain them.",
+        ),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="A new folder; default: RUN/evaluation-N or runs/ID-N.")] = None,
     engine: EngineOption = None,
     jobs: Annotated[int | None, typer.Option(help="Number of parallel evaluations. [1]", min=1)] = None,
@@ -98,9 +108,11 @@ def evaluate(
 
     RUN evaluates a trained policy in the environment of its training. ID evaluates policies in an environment. Both
     print the same table: performance, each group's pooled rate, gaps, short-term and long-term measures, other notions,
-    welfare, and counterfactual twins where an attribute can be changed. See docs/evaluation.md.
+    welfare, and counterfactual twins where an attribute can be changed. See docs/evaluation.md. With several policies,
+    only the main numbers are printed.
 
-    The report of a run's method follows: for example, f-ppo with and without its shield, and pcn's coverage set.
+    The report of a run's method follows if it is short: for example, f-ppo with and without its shield, and pcn's
+    coverage set. The files contain everything, and --all prints everything.
 
     A policy is random, a run, the zip of a Stable-Baselines3 model (loading it runs the code in it: only name files
     that you trust), module:function (observations (B, agents, ...) and uniform numbers (B, agents) to actions), or a
@@ -113,7 +125,8 @@ def evaluate(
     check_engine_and(task, engine or PROCESSES, jobs or 1)
     if (run / "config.json").is_file():
         refuse(notions, of="a run")
-        of_run(run, shown, param, task=task, beside=beside, out=out, numbers=numbers, options=options)
+        given: dict[str, Any] = {"task": task, "beside": beside, "every": every, "out": out}
+        of_run(run, shown, param, numbers=numbers, options=options, **given)
         return
     env_id = known_environment(what)
     folder = new_path(out, stem=env_id)
@@ -122,9 +135,10 @@ def evaluate(
     if any(notions.values()):
         check_notions(side, **notions)
     found = evaluated(side, **options)
-    show_evaluations(found)
     report = of_notions(side, **notions, **options) if any(notions.values()) else None
     save_all(found, report, folder)
+    show_evaluations(found, every=every)
+    show_report_and_folder(report, folder, shown=True)
 
 
 def known_environment(what: str) -> str:
@@ -133,6 +147,7 @@ def known_environment(what: str) -> str:
     Raises:
         ValueError: It is neither an id nor a run.
     """
+    from fair_envs.assessment.policies import is_path
     from fair_envs.registration import TABLE
     from fair_envs.tasks import environment_id
 
@@ -144,6 +159,10 @@ def known_environment(what: str) -> str:
 
     if what in TABLE or what in gym.registry:
         return what
+    if is_path(what):
+        found = "which has none" if Path(what).is_dir() else "which is no folder"
+        found = found if Path(what).exists() else "which does not exist"
+        raise ValueError(f"RUN|ID must be the folder of a run, with a config.json, or an id, got {what!r}, {found}")
     raise ValueError(
         f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, "
         f"got {what!r}{meant(what, TABLE)}"
@@ -195,16 +214,19 @@ def trained_in(policy: str, env_id: str, base: Mapping[str, Any]) -> Mapping[str
 def check_policies(side: Side) -> None:
     """Raise ValueError for a policy that is unknown or does not act in the environment, and for an impossible task."""
     from fair_envs.assessment.evaluation import check
-    from fair_envs.assessment.played import exactly
+    from fair_envs.assessment.played import exactly, naming_task_parameters
     from fair_envs.experiments.players import policy_tried
     from fair_envs.registration import TABLE
     from fair_envs.tasks import task_of
 
     for name in side.policies:
         env = exactly(side.env_id, side.own[name])
-        check(env, task=task_of(side.task))
+        task = task_of(side.task)
+        check(env, task=task)
         if side.env_id in TABLE:
-            one_step(env, policy_tried(name, env))
+            with naming_task_parameters(task, side.env_id, side.own[name]):
+                policy = policy_tried(name, env)
+            one_step(env, policy)
 
 
 def one_step(rules: Any, policy: Any) -> None:
@@ -223,6 +245,7 @@ def of_run(
     *,
     task: str | None,
     beside: bool,
+    every: bool,
     out: Path | None,
     numbers: Mapping[str, Any],
     options: Mapping[str, Any],
@@ -242,41 +265,56 @@ def of_run(
     report = own_report(method, run, param, progress=options["progress"], **numbers)
     if method.policy is not None:
         found = evaluated(side, **options)
-        show_evaluations(found)
-    save_all(found, report, folder, ONE_TRAINING)
+    save_all(found, report, folder)
+    show_evaluations(found, every=every)
+    short = report is not None and report.table().row_count <= SHORT_REPORT
+    show_report_and_folder(report, folder, ONE_TRAINING, shown=every or short or not found)
 
 
-def save_all(found: Sequence[Any], report: Any, folder: Path, *notes: str) -> None:
-    """Save evaluations, with plots if Matplotlib is installed, and a report into a new folder; print the report."""
+def save_all(found: Sequence[Any], report: Any, folder: Path) -> None:
+    """Save a report and evaluations, with plots if Matplotlib is installed, into a new folder."""
     from fair_envs.assessment.result import save, save_plots
 
     if report is not None:
-        typer.echo("")
-        show_report(report, folder, *notes)
-    else:
-        for note in notes:
-            typer.echo(note)
-        typer.echo(f"saved {folder}")
+        report.save(folder)
     if found:
         save(found, folder)
         with suppress(ImportError):
             save_plots(found, folder)
 
 
-def show_evaluations(found: Sequence[Any]) -> None:
-    """Print the table of evaluations and how to read it."""
+def show_report_and_folder(report: Any, folder: Path, *notes: str, shown: bool) -> None:
+    """Print a report, or where it is if it is not shown, and then the notes and the folder."""
+    if report is not None and shown:
+        typer.echo("")
+        terminal().print(report.table())
+        notes = (*report.footnotes(), *notes)
+    elif report is not None:
+        count = len(report.estimates)
+        typer.echo(f"The report of the run's method has {count} more numbers, in report.csv, and printed with --all.")
+    for note in notes:
+        typer.echo(note)
+    typer.echo(f"saved {folder}")
+
+
+def show_evaluations(found: Sequence[Any], *, every: bool) -> None:
+    """Print the table of evaluations and how to read it; of several policies, only the main numbers."""
+    if not found:
+        return
     from fair_envs.assessment.result import reading
-    from fair_envs.experiments.comparing import MOST_COLUMNS, table_of
+    from fair_envs.experiments.comparing import table_of
     from fair_envs.experiments.entries import notes_on
 
-    terminal().print(table_of(found))
-    if len(found) > MOST_COLUMNS:
-        typer.echo("\nThese are the main numbers; all others are in evaluation.csv.")
     several = len(found) > 1
+    terminal().print(table_of(found, every=every))
+    if several and not every:
+        typer.echo("\nThese are the main numbers; all others are in evaluation.csv, and printed with --all.")
     for one in found:
-        for line in [*one.summary(), *one.notes]:
+        for line in one.summary():
             typer.echo(f"{one.policy}: {line}" if several else line)
-    for line in [*notes_on([one.about["parameters"] for one in found]), *reading(found[0])]:
+    notes = dict.fromkeys(note for one in found for note in one.notes)  # on the environment, not on the policies
+    different = notes_on([one.about["parameters"] for one in found])
+    for line in [*notes, *different, *reading(found[0], main=several and not every)]:
         typer.echo(line)
 
 

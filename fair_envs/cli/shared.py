@@ -177,15 +177,6 @@ def permit_module_of(env_id: str) -> None:
         permit(permissions()._replace(modules=(*permissions().modules, module)))
 
 
-def show_report(report: Any, folder: Path, *notes: str) -> None:
-    """Save a report, and print its table and notes."""
-    report.save(folder)
-    terminal().print(report.table())
-    for note in (*report.footnotes(), *notes):
-        typer.echo(note)
-    typer.echo(f"saved {folder}")
-
-
 def refuse(options: Mapping[str, Any], *, of: str) -> None:
     """Raise ValueError for an option that does not apply."""
     for name, given in options.items():

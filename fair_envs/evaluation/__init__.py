@@ -1,6 +1,6 @@
 """Policies, and the loop that plays episodes with them."""
 
-from fair_envs.evaluation.models import FromSB3, policy_of_model
+from fair_envs.evaluation.models import FromSB3, ModelMismatchError, policy_of_model
 from fair_envs.evaluation.policy import (
     DecisionMaker,
     FromFunction,
@@ -32,6 +32,7 @@ __all__ = [
     "FromProbabilities",
     "FromSB3",
     "LanesWorld",
+    "ModelMismatchError",
     "MostLikely",
     "ParallelWorld",
     "Policy",

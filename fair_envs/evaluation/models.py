@@ -10,6 +10,10 @@ from fair_envs.evaluation.policy import MostLikely, Policy, Stochastic, numbers_
 from fair_envs.support.aliases import Flags, Floats, Ints
 
 
+class ModelMismatchError(ValueError):
+    """A model takes other observations or actions than the environment has."""
+
+
 def policy_of_model(model: Any, rules: Any = None, *, deterministic: bool = False) -> Policy:
     """Return the policy of a Stable-Baselines3 model.
 
@@ -24,7 +28,7 @@ def policy_of_model(model: Any, rules: Any = None, *, deterministic: bool = Fals
         deterministic: Whether the most likely action is taken instead of a sampled one.
 
     Raises:
-        ValueError: The model takes other observations or actions than the environment has.
+        ModelMismatchError: The model takes other observations or actions than the environment has.
     """
     grouped = False if rules is None else _check(model, rules)
     discrete = isinstance(model.action_space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
@@ -49,11 +53,11 @@ def _has_distribution(model: Any) -> bool:
 
 
 def _check(model: Any, rules: Any) -> bool:
-    """Return whether the model's observations end with the agent's group; raise ValueError if they do not fit."""
+    """Return whether the model's observations end with the agent's group; raise an error if they do not fit."""
     observed, actions = rules.observation_space(rules.params), rules.action_space(rules.params)
     if isinstance(observed, gym.spaces.Dict):
         if model.observation_space != observed or model.action_space != actions:
-            raise ValueError(
+            raise ModelMismatchError(
                 f"model must take observations {observed} and choose among {actions}, "
                 f"got {model.observation_space} and {model.action_space}"
             )
@@ -63,7 +67,7 @@ def _check(model: Any, rules: Any) -> bool:
     alone = [size, (width + 1,)] if rules.multi_agent and len(size) == 1 else [size]
     joint = wanted not in alone and wanted == (agents * width,)
     if not joint and wanted not in alone:
-        raise ValueError(
+        raise ModelMismatchError(
             f"model must take observations of shape {size} of {rules.name}, or those of all agents at once, shape "
             f"({agents * width},), got {wanted}"
         )
@@ -71,7 +75,9 @@ def _check(model: Any, rules: Any) -> bool:
     own = int(np.prod(model.action_space.shape or (1,)))
     kinds = [isinstance(space, gym.spaces.Box) for space in (actions, model.action_space)]
     if chosen != own or kinds[0] != kinds[1] or (not joint and _choices(actions) != _choices(model.action_space)):
-        raise ValueError(f"model must choose among the actions of {rules.name}, {actions}, got {model.action_space}")
+        raise ModelMismatchError(
+            f"model must choose among the actions of {rules.name}, {actions}, got {model.action_space}"
+        )
     return not joint and wanted == (width + 1,)
 
 
@@ -237,4 +243,4 @@ class Predicted(Policy):
         return np.asarray(actions).reshape(lanes, agents, *shape)
 
 
-__all__ = ["FromNormal", "FromSB3", "Predicted", "policy_of_model"]
+__all__ = ["FromNormal", "FromSB3", "ModelMismatchError", "Predicted", "policy_of_model"]

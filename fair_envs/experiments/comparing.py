@@ -95,10 +95,10 @@ class Comparison:
     def _rows(self) -> dict[str, dict[str, Row | None]]:
         return {one.name: one.rows() for one in self.contenders}
 
-    def table(self) -> Table | TableOfRows:
-        """Return the table for the terminal: a column for each contender, or a row if there are many."""
+    def table(self, columns: int = MOST_COLUMNS) -> Table | TableOfRows:
+        """Return the table for the terminal: a column for each contender, or a row if there are more than that."""
         cells = {self._heading(one): self._cells(one) for one in self.contenders}
-        if len(cells) > MOST_COLUMNS:
+        if len(cells) > columns:
             return TableOfRows(cells, "policy")
         shown = Table("number", box=None, pad_edge=False)
         for name in cells:
@@ -235,12 +235,12 @@ def _plain(estimate: Estimate, row: Row | None) -> dict[str, Any]:
     return {**estimate.as_dict(), "noise_floor": noise, "beyond_noise": row is not None and row.beyond_noise}
 
 
-def table_of(evaluations: Sequence[Evaluation]) -> Table | TableOfRows:
-    """Return a table for the terminal: all numbers of a few policies, or the main numbers of many."""
-    if len(evaluations) <= MOST_COLUMNS:
+def table_of(evaluations: Sequence[Evaluation], *, every: bool = False) -> Table | TableOfRows:
+    """Return a table for the terminal: all numbers of one policy, or the main ones of several unless all are wanted."""
+    if every or len(evaluations) == 1:
         return every_number(evaluations)
     first, contenders = evaluations[0], [Contender(one.policy, one.about["kind"], [one]) for one in evaluations]
-    return Comparison(env_id=first.env_id, rate=first.rate, contenders=contenders).table()
+    return Comparison(env_id=first.env_id, rate=first.rate, contenders=contenders).table(columns=3)
 
 
 def _used(one: Evaluation) -> Evaluation:

@@ -175,7 +175,7 @@ def labels_of(entries: Sequence[Entry]) -> list[str]:
         same = [other.training["settings"] for other in entries if other.training.get("method") == method]
         names = {name for own in same for name in own}
         differ = sorted(name for name in names if any(own.get(name) != same[0].get(name) for own in same))
-        told = ", ".join(f"{name}={settings.get(name)}" for name in differ)
+        told = ", ".join(f"{name}={'default' if (own := settings.get(name)) == '' else own}" for name in differ)
         labels.append(f"{method} ({told})" if told else method)
     _check_once(entries, labels)
     return labels

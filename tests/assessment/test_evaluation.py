@@ -11,8 +11,10 @@ import pytest
 
 import fair_envs
 from fair_envs.assessment import Evaluation, evaluate
+from fair_envs.assessment.played import changed_parameters
 from fair_envs.assessment.result import read
 from fair_envs.evaluation import RandomPolicy
+from fair_envs.metrics import FunctionMeasure
 from fair_envs.tasks import Task
 from fair_envs.wrappers import DelayedFeedback
 from tests.assessment.office import Office, coin, correct, to_the_north
@@ -93,12 +95,47 @@ def test_a_coin_flip_in_hiring_has_a_pooled_gap_of_noise_alone() -> None:
     assert each.low > 0.1
 
 
-def test_the_measures_of_shuffled_labels_are_beside_the_measure() -> None:
+def test_the_measure_with_shuffled_group_memberships_is_beside_the_measure() -> None:
     clients = [(place % 2, 1, 0) for place in range(60)]
     fair = evaluate(Office(clients), coin, episodes=8, seed=0).row("short-term", of="last value")
     assert fair.noise == pytest.approx(fair.estimate.value, abs=0.06)
     unfair = evaluate(Office(clients), to_the_north, episodes=8, seed=0).row("short-term", of="last value")
     assert unfair.estimate.value == 1 and unfair.beyond_noise
+
+
+def test_a_measure_that_depends_on_no_group_has_no_noise_floor() -> None:
+    def accepted(rules: Any, lanes: int) -> FunctionMeasure:
+        return FunctionMeasure(lanes, lambda info: info["fair_action"].reshape(lanes))
+
+    clients = [(place % 2, 1, 0) for place in range(20)]
+    task = Task(env_id="Office-v0", short=accepted, rate="equal_opportunity")
+    found = evaluate(Office(clients), coin, episodes=3, seed=0, task=task, **QUICK)
+    row = found.row("short-term", of="mean over steps")
+    assert row.value > 0 and np.isnan(row.noise) and not row.beyond_noise
+    assert found.gap.noise > 0
+
+
+def test_intervals_stay_in_the_range_of_their_number() -> None:
+    clients = [(place % 2, 1, 0) for place in range(8)]
+    largest = evaluate(Office(clients), coin, episodes=2, seed=0, **QUICK).row("short-term", of="last value")
+    assert (largest.low, largest.high) == (0, 1)  # Student's interval of two numbers is far wider
+    agents = evaluate("FairHarvest-v0", "random", episodes=2, parameters=LITTLE, twins=False, **QUICK)
+    for name in ("gini", "jain", "atkinson"):
+        row = agents.row("welfare", f"{name} of returns")
+        assert np.isnan(row.low) or 0 <= row.low <= row.value <= row.high <= 1
+    twins = evaluate("FairHiring-v0", "alternate", episodes=2, parameters={"horizon": 20}, **QUICK)
+    for row in twins.rows:
+        if row.section == "twin":
+            assert -1 <= row.low <= row.high <= 1
+
+
+def test_the_gap_is_used_like_the_performance() -> None:
+    clients = [(place % 2, 1, 0) for place in range(8)]
+    found = evaluate(Office(clients), coin, episodes=4, seed=0, **QUICK)
+    for row in (found.gap, found.performance):
+        assert row.low <= row.value <= row.high and row.n == 4 and row.level == 0.95
+        assert row.standard_error >= 0 and row.excludes(2.0)
+    assert str(found.gap) == str(found.gap.estimate) and f"{found.gap:.1f}" == f"{found.gap.estimate:.1f}"
 
 
 def test_a_task_can_be_given(office: str) -> None:
@@ -188,6 +225,13 @@ def test_a_policy_that_ignores_the_attribute_has_twins_without_a_change() -> Non
     changes = values(found, "twin")
     assert set(changes) == {("change of favourable decisions with other gender", who) for who in ("man", "woman")}
     assert set(changes.values()) == {0.0}
+    assert "Counterfactual twins change only gender; the rules do not define how to change nationality." in found.notes
+
+
+def test_outcomes_that_are_the_decisions_are_not_listed_twice() -> None:
+    found = evaluate("FairHiring-v0", "random", episodes=2, parameters={"horizon": 20}, twins=False, **QUICK)
+    names = {name for name, _ in values(found, "notion")}
+    assert "demographic_parity" in names and "outcome_parity" not in names
 
 
 @pytest.mark.parametrize(
@@ -223,6 +267,22 @@ def test_a_result_says_who_is_worse_off_and_whether_it_may_be_noise(office: str)
     same = str(evaluate(office, correct, episodes=2, seed=0))
     assert "No two groups differ in their true positive rate." in same
     assert "95 % confidence intervals over n = 2 episodes" in same
+    warning = "Warning: with fewer than 8 episodes, the intervals of rates and gaps are too narrow."
+    assert warning in same and warning not in text
+
+
+def test_a_result_says_with_which_parameters_it_was_played(office: str) -> None:
+    by_id = str(evaluate("FairLending-v0", "always", episodes=1, parameters=LOANS, **QUICK))
+    said = "Parameters of FairLending-v0: horizon=100, feedback=full; all others have their defaults."
+    assert f"{said} The task sets feedback." in by_id
+    made = str(evaluate(gym.make("FairLending-v0", **LOANS), "always", episodes=1, **QUICK))
+    assert "Parameters of FairLending-v0: horizon=100; all others have their defaults." in made
+    assert "All parameters of Office-v0 have their defaults." in str(evaluate(office, coin, episodes=1, **QUICK))
+
+
+def test_the_parameters_of_a_variant_are_named() -> None:
+    rules = fair_envs.make_rules("FairHarvest-v0", variant="melting_pot", horizon=7)
+    assert changed_parameters(rules) == {"variant": "melting_pot", "horizon": 7}
 
 
 def test_plots_are_written(tmp_path: Path, office: str) -> None:

@@ -142,6 +142,15 @@ def test_a_model_of_another_environment_is_rejected_before_it_plays(env_id: str,
         evaluate(env_id, model, episodes=1)
 
 
+def test_a_model_that_does_not_fit_the_parameters_of_the_task_is_told_so() -> None:
+    model = sb3.PPO("MlpPolicy", fair_envs.make_sb3("FairHarvest-v0", **LITTLE), **SMALL)
+    line = "; the task of FairHarvest-v0 sets observation=extended, but gymnasium.make uses observation=ten: "
+    with pytest.raises(ValueError, match=line):
+        evaluate("FairHarvest-v0", model, episodes=1, parameters=LITTLE)
+    ten = evaluate("FairHarvest-v0", model, parameters={**LITTLE, "observation": "ten"}, twins=False, **QUICK)
+    assert ten.about["parameters"] == {**LITTLE, "observation": "ten"}
+
+
 def test_a_model_with_other_actions_is_rejected() -> None:
     class Other(gym.Env[Any, Any]):
         observation_space = gym.make("FairLending-v0").observation_space

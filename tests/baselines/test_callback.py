@@ -8,6 +8,7 @@ import pytest
 
 import fair_envs
 from fair_envs.metrics import FunctionMeasure, RateMeasure
+from fair_envs.wrappers import ReportActionProbs
 from tests.assessment.office import GROUPS, SPEC, Office
 from tests.helpers import LITTLE
 
@@ -153,6 +154,8 @@ def test_wrong_arguments_are_rejected_at_construction(given: dict[str, Any], err
     [
         (lambda: gym.make("CartPole-v1"), {}, "env must report the record"),
         (Office, {"measures": ["return_parity"]}, "rate must be one of decisions"),
+        (Office, {"measures": ["individual_fairness"]}, "it needs the policy's action probabilities"),
+        (lambda: fair_envs.make_sb3("FairHiring-v0"), {"measures": ["individual_fairness"]}, "needs the policy"),
         (Office, {"measures": [3]}, "measures must be names, measures or functions that return a measure, got 3"),
         (Office, {"measures": [FunctionMeasure(2, lambda info: np.zeros(2))]}, "measures must have 1 lanes"),
     ],
@@ -160,3 +163,9 @@ def test_wrong_arguments_are_rejected_at_construction(given: dict[str, Any], err
 def test_what_cannot_be_measured_is_rejected_when_the_training_starts(env: Any, given: Any, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         logged(env(), FairnessCallback(**given))
+
+
+@pytest.mark.parametrize("make", [lambda: gym.make("FairHiring-v0"), lambda: fair_envs.make_sb3("FairHiring-v0")])
+def test_reported_action_probabilities_are_measured(make: Any) -> None:
+    _, rows = logged(ReportActionProbs(make(), "uniform"), FairnessCallback(["individual_fairness"], steps=32))
+    assert rows[-1]["fairness/individual_fairness"] == 0  # everyone is treated alike

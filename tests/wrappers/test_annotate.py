@@ -274,6 +274,8 @@ def test_the_report_shows_sources_what_is_missing_and_what_can_be_measured() -> 
     assert "can be measured: demographic_parity, overall_accuracy_equality, predictive_parity, consistency" in report
     assert "cannot be measured: equal_opportunity needs feedback on all decisions" in report
     assert env.missing == ("legitimate", "outcome")
+    assert "outcome_parity" not in report
+    assert "can be measured by the outcome: outcome_parity" in desk(outcome=after("able")).found()
     unlabelled = desk(label=None)
     assert "label" in unlabelled.missing
     assert "cannot be measured: equal_opportunity needs feedback" in unlabelled.found()
