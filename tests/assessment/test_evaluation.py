@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 
 import fair_envs
 from fair_envs.assessment import Evaluation, evaluate
+from fair_envs.assessment.evaluation import Plan
+from fair_envs.assessment.played import system_of
+from fair_envs.assessment.policies import policy_of
 from fair_envs.assessment.result import read
 from fair_envs.evaluation import RandomPolicy
 from fair_envs.tasks import Task
@@ -99,6 +103,45 @@ def test_the_measures_of_shuffled_labels_are_beside_the_measure() -> None:
     assert fair.noise == pytest.approx(fair.estimate.value, abs=0.06)
     unfair = evaluate(Office(clients), to_the_north, episodes=8, seed=0).row("short-term", of="last value")
     assert unfair.estimate.value == 1 and unfair.beyond_noise
+
+
+def test_few_gaps_of_a_coin_are_beyond_noise_if_groups_differ_in_size_labels_and_strata() -> None:
+    rng, stars = np.random.default_rng(0), []
+    for k in range(30):
+        group = (rng.random(60) < 0.2).astype(int)
+        label, age = (rng.random(60) < np.array([0.9, 0.1])[group] for _ in range(2))
+        clients = [(int(g), int(y), int(a)) for g, y, a in zip(group, label, age, strict=True)]
+        found = evaluate(Office(clients), coin, episodes=4, seed=100 * k, twins=False, shuffles=50)
+        rows = [found.gap, *(row for row in found.rows if row.name == "conditional_parity")]
+        stars.append([row.beyond_noise for row in rows])
+    assert np.shape(stars) == (30, 3) and np.mean(stars) < 0.1
+
+
+def test_a_measure_is_shuffled_among_those_who_count_in_it(office: str) -> None:
+    system = system_of(office)
+    for notion, strata in (("equal_opportunity", 2), ("demographic_parity", 1), ("conditional_parity", 2)):
+        plan = Plan(
+            replace(system, task=Task(env_id=office, short=notion, rate="equal_opportunity")),
+            lanes=1,
+            shuffles=1,
+            level=0.95,
+            seed=0,
+        )
+        people = plan.play(policy_of(coin, system.rules), episodes=2, threads=1, each=lambda: None).people
+        own = {"equal_opportunity": people.sums[:, 0, 1], "conditional_parity": people.legitimate[:, 0]}
+        found = plan._strata(plan.measures["short"], people)
+        assert len(np.unique(found)) == strata
+        assert (found == own.get(notion, 0 * found)).all()
+
+
+def test_returns_within_a_factor_are_shuffled_within_it() -> None:
+    system = system_of("FairTraffic-v0", parameters={"horizon": 20})
+    plan = Plan(system, lanes=2, shuffles=1, level=0.95, seed=0)
+    policy = policy_of("random", system.rules)
+    people = plan.play(policy, episodes=2, threads=1, each=lambda: None).people
+    assert len(np.unique(people.legitimate)) > 1
+    found = plan._strata(plan.measures["long"], people)
+    assert (np.unique(people.legitimate, axis=0, return_inverse=True)[1].reshape(-1) == found).all()
 
 
 def test_a_task_can_be_given(office: str) -> None:
