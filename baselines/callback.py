@@ -33,6 +33,8 @@ class FairnessCallback(BaseCallback):
     the largest difference between these rates as ``fairness/gap``. The numbers are of the policy in training, which
     still explores; `fair_envs.evaluate` measures it on test episodes.
 
+    Rewards are those of the environment, before wrappers change them.
+
     The environment is one of this package: made by `fair_envs.make_sb3`, or by `gymnasium.make` in any vector
     environment of Stable-Baselines3. Your own environment also works if its ``info`` has the record.
 
@@ -203,7 +205,7 @@ class BatchSource(Source):
         env = self._env
         rows = env.num_envs // self.lanes
         ended = np.asarray(given["dones"], bool)[::rows]
-        return columns(env.lanes.rules.spec, env.interactions, None), env.agent_reward, ended
+        return columns(env.lanes.rules.spec, env.interactions, None), env.own_reward, ended
 
     def labels(self) -> Ints:
         """Return the labels of the people of the next step."""
@@ -251,7 +253,9 @@ class InfoSource(Source):
         keys = [key for key in infos[0] if key.startswith(PREFIX)]
         found: dict[str, NDArray[Any]] = {key: np.stack([info[key] for info in infos]) for key in keys}
         reward: Any = given["rewards"]
-        if "agent_reward" in infos[0]:
+        if self._own:
+            reward = np.concatenate(self._env.get_attr("own_reward"))
+        elif "agent_reward" in infos[0]:
             reward = np.stack([info["agent_reward"] for info in infos])
         return found, reward, np.asarray(given["dones"], bool)
 

@@ -101,7 +101,8 @@ def evaluate(
     Args:
         env: An id, such as ``"FairLending-v0"`` or ``"my_module:MyEnv-v0"``, also one that only Gymnasium knows; rules;
             an environment of this package with any interface; or your own Gymnasium environment with a ``fair_spec``
-            (see `fair_envs.wrappers.Annotate`). A wrapped Gymnasium environment is played with its wrappers.
+            (see `fair_envs.wrappers.Annotate`). A wrapped Gymnasium environment is played with its wrappers, but the
+            rewards are those that the environment gives, before wrappers change them.
         policy: ``"random"``, the name of a scripted policy, the folder of a run, a Stable-Baselines3 model or the path
             of its zip, a `Policy`, or a function from observations (B, agents, ...) and uniform numbers (B, agents) to
             actions (B, agents, ...). Loading a zip runs the code in it: only name files that you trust.
@@ -483,6 +484,8 @@ class Plan:
         """Yield what a reader must know about the record and the measures."""
         if self.system.hidden:
             yield "Labels are the ground truth, which the environment does not report, or not at once."
+        if wrapper := self.system.reward_wrapper:
+            yield f"Rewards are read above the wrapper {wrapper}, which may change them."
         for measure in self.measures.values():
             if measure.keeps:
                 yield f"{measure.name} continues across episodes; its values have no interval."

@@ -16,6 +16,9 @@ from fair_envs.registration import TABLE, make_rules
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import shown
 from fair_envs.tasks import TASKS, AnyRules, Task, default_task, environment_id, parameters_of, task_of
+from fair_envs.wrappers import Annotate
+from fair_envs.wrappers.adapters.bound import Bound, is_transform, layers
+from fair_envs.wrappers.adapters.others import may_change_rewards
 from fair_envs.wrappers.adapters.own import own_rules
 
 PLAIN = ("OrderEnforcing", "PassiveEnvChecker")  # wrappers of `gymnasium.make` that change nothing
@@ -60,6 +63,12 @@ class System:
         spec = replace(self.rules.spec, feedback="full", only_accepted=False, delay=0)
         vars(found)["spec"] = spec
         return found
+
+    @property
+    def reward_wrapper(self) -> str:
+        """The name of a wrapper that may change the rewards that the evaluation reads; empty: there is none."""
+        own = self.env is None or isinstance(getattr(self.env.unwrapped, "lanes", None), Lanes)
+        return "" if own else innermost(self.env)[1]
 
     def lanes(self, wanted: int) -> int:
         """Return the number of episodes that are played in parallel."""
@@ -203,8 +212,26 @@ class SeenWorld(LanesWorld):
         return step
 
 
+def innermost(env: Any) -> "tuple[Bound | None, str]":
+    """Return the innermost transform of a user's own environment that changes rewards, and what may change them below.
+
+    Returns:
+        The transform, None: there is none; and the name of a wrapper that is not of this package, empty: none.
+    """
+    found, below = None, ""
+    for layer in layers(env):
+        if is_transform(layer) and layer.bound.transform.changes_reward:
+            found, below = layer.bound, ""
+        elif not (is_transform(layer) or isinstance(layer, Annotate)) and layer is not env.unwrapped:
+            below = below or (type(layer).__name__ if may_change_rewards(layer) else "")
+    return found, below
+
+
 class SingleWorld(World):
     """One episode of a Gymnasium environment that reports the record, with its wrappers.
+
+    Its rewards are those of the environment itself. In a user's own environment, they are those below the wrappers of
+    this package.
 
     Args:
         env: The environment.
@@ -223,6 +250,7 @@ class SingleWorld(World):
         self.env, self._seed, self._time, self._succeeds = env, seed, 0, success
         lanes = getattr(env.unwrapped, "lanes", None)
         self.lanes = lanes if isinstance(lanes, Lanes) else None
+        self._changing = innermost(env)[0] if self.lanes is None else None
         self.success: Flags = np.zeros(1, bool)
         observation, _ = env.reset(seed=seed)
         self.observation = self._shown(observation)
@@ -249,7 +277,7 @@ class SingleWorld(World):
         ended = active & (terminated or truncated)
         if self._succeeds and ended[0] and self.lanes is not None:
             self.success = self.lanes.rules.team_outcome(self.lanes.records).success
-        own = np.asarray(info.get("agent_reward", reward), np.float64).reshape(1, -1)
+        own = np.array(self._earned(reward, info), np.float64).reshape(1, -1)
         columns = {key: np.asarray(value)[np.newaxis] for key, value in info.items() if key.startswith(PREFIX)}
         return Transition(
             observation=before,
@@ -260,6 +288,12 @@ class SingleWorld(World):
             episode=episode,
             tell=lambda: columns,
         )
+
+    def _earned(self, reward: Any, info: Any) -> Any:
+        """Return the agents' rewards in the last step, given what wrappers return."""
+        if self.lanes is not None:
+            return self.env.unwrapped.own_reward
+        return info.get("agent_reward", reward) if self._changing is None else self._changing.given
 
     def _shown(self, observation: Any) -> Any:
         if isinstance(observation, dict):

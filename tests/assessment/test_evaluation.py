@@ -18,7 +18,7 @@ from fair_envs.assessment.policies import policy_of
 from fair_envs.assessment.result import read
 from fair_envs.evaluation import RandomPolicy
 from fair_envs.tasks import Task
-from fair_envs.wrappers import DelayedFeedback
+from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, SocialReward
 from tests.assessment.office import Office, coin, correct, to_the_north
 
 LITTLE: dict[str, Any] = {"agents": 6, "horizon": 40}
@@ -188,6 +188,35 @@ def test_a_wrapped_environment_is_played_with_its_wrapper() -> None:
         evaluate(late, "random", episodes=2)
     task = Task(env_id="FairHiring-v0", short="demographic_parity", rate="demographic_parity")
     assert evaluate(late, "random", episodes=2, task=task, **QUICK).rate == "selection rate"
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda env: FairnessPenalty(env, alpha=50.0),
+        lambda env: SocialReward(gym.wrappers.TransformReward(env, lambda reward: reward), envy=3.0),
+        lambda env: gym.wrappers.TransformReward(FairnessPenalty(env, alpha=50.0), lambda reward: 100 * float(reward)),
+        lambda env: gym.wrappers.NormalizeReward(env),
+    ],
+)
+def test_people_get_what_the_environment_gives_them_under_any_wrapper(wrap: Any) -> None:
+    given: dict[str, Any] = {"episodes": 2, "twins": False, "shuffles": 0}
+    same, found = (
+        evaluate(wrapper(gym.make("FairHarvest-v0", **LITTLE)), "random", **given)
+        for wrapper in (gym.wrappers.RecordEpisodeStatistics, wrap)
+    )
+    assert [row.estimate.value for row in found.rows] == [row.estimate.value for row in same.rows]
+    assert not found.notes
+
+
+def test_a_wrapper_that_may_change_the_rewards_of_an_own_environment_is_named() -> None:
+    given: dict[str, Any] = {"episodes": 2, "seed": 0, "twins": False, "shuffles": 0}
+    plain = evaluate(Office(), to_the_north, **given)
+    penalised = evaluate(FairnessPenalty(Office(), measure="demographic_parity", alpha=9.0), to_the_north, **given)
+    assert penalised.performance.value == plain.performance.value and not penalised.notes
+    twice = evaluate(gym.wrappers.TransformReward(Office(), lambda reward: 2 * float(reward)), to_the_north, **given)
+    assert twice.performance.value == 2 * plain.performance.value
+    assert twice.notes == ("Rewards are read above the wrapper TransformReward, which may change them.",)
 
 
 def test_a_batch_with_a_wrapper_is_rejected() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import fair_envs
 from fair_envs.metrics import FunctionMeasure, RateMeasure
+from fair_envs.wrappers import FairnessPenalty
 from tests.assessment.office import GROUPS, SPEC, Office
 from tests.helpers import LITTLE
 
@@ -94,6 +95,19 @@ def test_agents_are_measured_by_their_own_rewards(rows: Any) -> None:
     _, logs = logged(env, sb3.common.callbacks.CallbackList([Sums(), FairnessCallback(steps=1)]), steps=64, **given)
     rates = [logs[-1][name] for name in sorted(logs[-1]) if "/rate/" in name]
     assert rates == pytest.approx((totals[:, 0] / totals[:, 1]).tolist())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda wrap: wrap(gym.make("FairHarvest-v0", **LITTLE)),
+        lambda wrap: wrap(fair_envs.make_sb3("FairHarvest-v0", n_envs=2, **LITTLE)),
+    ],
+)
+def test_agents_are_measured_by_the_rewards_below_wrappers(make: Any) -> None:
+    wraps: list[Any] = [lambda env: env, lambda env: FairnessPenalty(env, alpha=50.0)]
+    plain, penalised = (logged(make(wrap), FairnessCallback(steps=1), learning_rate=0.0, **SMALL)[1] for wrap in wraps)
+    assert plain == penalised and plain[-1]["fairness/gap"] > 0
 
 
 def test_an_own_environment_is_measured_by_its_info() -> None:
