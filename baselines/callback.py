@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 
-from fair_envs.assessment.played import System, id_of
+from fair_envs.assessment.played import System, id_of, task_given
 from fair_envs.baselines.ppo.ppo import lanes_env_of
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import PREFIX, FairSpec, columns
@@ -19,7 +19,7 @@ from fair_envs.metrics.measures import Measure, MeasureOf
 from fair_envs.metrics.rates import quotients
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import PositiveInt, checked
-from fair_envs.tasks import TASKS, Task, default_task, task_of
+from fair_envs.tasks import TASKS, Task, default_task
 from fair_envs.wrappers.adapters.own import OwnRules
 
 GROUP = "fairness"
@@ -51,6 +51,7 @@ class FairnessCallback(BaseCallback):
         verbose: 1: print why the training stops.
 
     Raises:
+        TypeError: The task is neither a task nor an id.
         ValueError: An argument is invalid or, when the training starts, the environment does not report what a measure
             needs.
 
@@ -77,9 +78,9 @@ class FairnessCallback(BaseCallback):
             raise ValueError(f"measures must be a list of at least one measure, got {measures!r}")
         check_choice(stop_when, "stop_when", ("above", "below"))
         self._given = ("short", "long") if measures is None else tuple(measures)
-        self._task = task_of(task) if isinstance(task, str) else task
+        self._task = task_given(task)
         self._least = checked("steps", steps, PositiveInt)
-        self.stop_at, self.stop_when = None if stop_at is None else float(stop_at), stop_when
+        self.stop_at, self.stop_when = None if stop_at is None else checked("stop_at", stop_at, float), stop_when
         self.measures: dict[str, Measure] = {}
         self._stopped = False
 

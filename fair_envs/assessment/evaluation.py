@@ -55,6 +55,7 @@ from fair_envs.metrics.rates import (
     RateMeasure,
 )
 from fair_envs.support.aliases import Floats, Ints, OnProgress
+from fair_envs.support.parameters import NonNegativeInt, checked
 from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import Task, environment_id, task_of
 
@@ -132,8 +133,12 @@ def evaluate(
         >>> found.worst_off
         'disadvantaged'
     """
-    for argument, number in {"episodes": episodes, "lanes": lanes}.items():
+    for argument, number in {"episodes": episodes, "lanes": lanes, "threads": threads}.items():
         check_count(argument, number)
+    shuffles = checked("shuffles", shuffles, NonNegativeInt)
+    if not isinstance(twins, bool) and twins != "auto":
+        raise ValueError(f"twins must be True, False or 'auto', got {twins!r}")
+    deterministic, name = checked("deterministic", deterministic, bool), checked("name", name, str)
     check_level(level)
     check_seeds(seed, episodes)
     run = Path(policy) if isinstance(policy, str | Path) and is_run(str(policy)) else None

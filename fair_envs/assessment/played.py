@@ -95,9 +95,9 @@ def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[s
             parameters are given for an environment that exists already.
         TypeError: It is not an environment.
     """
-    chosen = task_of(task) if isinstance(task, str) else task
-    if chosen is not None and not isinstance(chosen, Task):
-        raise TypeError(f"task must be a Task or the id of an environment, got {task!r}")
+    chosen = task_given(task)
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise TypeError(f"parameters must be a dict of values by name, got {parameters!r}")
     if isinstance(env, str):
         name = environment_id(env)
         own = chosen or task_of(name)
@@ -122,6 +122,19 @@ def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[s
             "instead, which is played with its wrappers"
         )
     return _of_rules(lanes.rules, chosen)
+
+
+def task_given(task: Task | str | None) -> Task | None:
+    """Return a task that was given as itself or by the id of its environment.
+
+    Raises:
+        ValueError: The id is unknown.
+        TypeError: It is something else.
+    """
+    found = task_of(task) if isinstance(task, str) else task
+    if found is not None and not isinstance(found, Task):
+        raise TypeError(f"task must be a Task or the id of an environment, got {task!r}")
+    return found
 
 
 def exactly(env_id: str, parameters: Mapping[str, Any]) -> Any:

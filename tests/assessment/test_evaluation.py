@@ -249,6 +249,11 @@ def test_functions_names_and_policies_are_policies() -> None:
 # Twins ----------------------------------------------------------------------------------------------------------------
 
 
+def test_intervals_of_twins_have_the_given_level() -> None:
+    found = evaluate("FairHarvest-v0", "greedy", episodes=4, level=0.5, shuffles=0, parameters=LITTLE)
+    assert {row.estimate.level for row in found.rows if row.section == "twin"} == {0.5}
+
+
 def test_agents_with_half_the_speed_would_earn_more_without_it() -> None:
     found = evaluate("FairHarvest-v0", "random", episodes=6, parameters={"agents": 10, "horizon": 200}, **QUICK)
     change = found.row("twin")
@@ -314,6 +319,18 @@ def test_plots_are_written(tmp_path: Path, office: str) -> None:
         ({"episodes": 0}, "episodes must be"),
         ({"level": 1.5}, "level must be between 0 and 1"),
         ({"lanes": 0}, "lanes must be"),
+        ({"shuffles": -1}, "shuffles must be at least 0, got -1"),
+        ({"shuffles": True}, "shuffles must be an integer"),
+        ({"shuffles": 2.5}, "shuffles must be an integer"),
+        ({"shuffles": "x"}, "shuffles must be an integer"),
+        ({"threads": 0}, "threads must be"),
+        ({"level": "0.9"}, "level must be between 0 and 1"),
+        ({"twins": "yes"}, "twins must be True, False or 'auto', got 'yes'"),
+        ({"twins": 2}, "twins must be True, False or 'auto', got 2"),
+        ({"deterministic": "no"}, "deterministic must be"),
+        ({"name": 5}, "name must be"),
+        ({"parameters": [1]}, r"parameters must be a dict of values by name, got \[1\]"),
+        ({"task": 5}, "task must be a Task or the id of an environment, got 5"),
         ({"policy": "greddy"}, "policy must be 'random'"),
         ({"env": "FairLendin-v0"}, "did you mean 'FairLending-v0'"),
         ({"parameters": {"horizont": 3}}, "horizon"),

@@ -155,10 +155,13 @@ def test_measures_can_be_names_objects_and_functions_and_have_different_names() 
         ({"stop_when": "equal"}, "stop_when must be one of above, below, got 'equal'"),
         ({"steps": 0}, "steps must be"),
         ({"task": "FairLendin-v0"}, "did you mean 'FairLending-v0'"),
+        ({"task": 5}, "task must be a Task or the id of an environment, got 5"),
+        ({"stop_at": float("nan")}, "stop_at must be a finite number, got nan"),
+        ({"stop_at": "0.05"}, "stop_at must be a finite number, got '0.05'"),
     ],
 )
 def test_wrong_arguments_are_rejected_at_construction(given: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
+    with pytest.raises((ValueError, TypeError), match=error):
         FairnessCallback(**given)
 
 
