@@ -80,7 +80,8 @@ class FairnessCallback(BaseCallback):
         self._given = ("short", "long") if measures is None else tuple(measures)
         self._task = task_given(task)
         self._least = checked("steps", steps, PositiveInt)
-        self.stop_at, self.stop_when = None if stop_at is None else checked("stop_at", stop_at, float), stop_when
+        self.stop_at: float | None = None if stop_at is None else checked("stop_at", stop_at, float)
+        self.stop_when = stop_when
         self.measures: dict[str, Measure] = {}
         self._stopped = False
 
