@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 
-from fair_envs.assessment.played import System, id_of
+from fair_envs.assessment.played import System, id_of, task_given
 from fair_envs.baselines.ppo.ppo import lanes_env_of
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import PREFIX, FairSpec, columns
@@ -19,7 +19,7 @@ from fair_envs.metrics.measures import Measure, MeasureOf
 from fair_envs.metrics.rates import quotients
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import PositiveInt, checked
-from fair_envs.tasks import TASKS, Task, default_task, task_of
+from fair_envs.tasks import TASKS, Task, default_task
 from fair_envs.wrappers.adapters.own import OwnRules
 
 GROUP = "fairness"
@@ -32,6 +32,8 @@ class FairnessCallback(BaseCallback):
     It logs the mean of each measure as ``fairness/NAME``, the pooled rate of each group as ``fairness/rate/GROUP``, and
     the largest difference between these rates as ``fairness/gap``. The numbers are of the policy in training, which
     still explores; `fair_envs.evaluate` measures it on test episodes.
+
+    Rewards are those of the environment, before wrappers change them.
 
     The environment is one of this package: made by `fair_envs.make_sb3`, or by `gymnasium.make` in any vector
     environment of Stable-Baselines3. Your own environment also works if its ``info`` has the record.
@@ -49,6 +51,7 @@ class FairnessCallback(BaseCallback):
         verbose: 1: print why the training stops.
 
     Raises:
+        TypeError: The task is neither a task nor an id.
         ValueError: An argument is invalid or, when the training starts, the environment does not report what a measure
             needs, such as the policy's action probabilities for individual notions.
 
@@ -75,9 +78,10 @@ class FairnessCallback(BaseCallback):
             raise ValueError(f"measures must be a list of at least one measure, got {measures!r}")
         check_choice(stop_when, "stop_when", ("above", "below"))
         self._given = ("short", "long") if measures is None else tuple(measures)
-        self._task = task_of(task) if isinstance(task, str) else task
+        self._task = task_given(task)
         self._least = checked("steps", steps, PositiveInt)
-        self.stop_at, self.stop_when = None if stop_at is None else float(stop_at), stop_when
+        self.stop_at: float | None = None if stop_at is None else checked("stop_at", stop_at, float)
+        self.stop_when = stop_when
         self.measures: dict[str, Measure] = {}
         self._stopped = False
 
@@ -221,7 +225,7 @@ class BatchSource(Source):
         env = self._env
         rows = env.num_envs // self.lanes
         ended = np.asarray(given["dones"], bool)[::rows]
-        return columns(env.lanes.rules.spec, env.interactions, env.action_probs), env.agent_reward, ended
+        return columns(env.lanes.rules.spec, env.interactions, env.action_probs), env.own_reward, ended
 
     def labels(self) -> Ints:
         """Return the labels of the people of the next step."""
@@ -269,7 +273,9 @@ class InfoSource(Source):
         keys = [key for key in infos[0] if key.startswith(PREFIX)]
         found: dict[str, NDArray[Any]] = {key: np.stack([info[key] for info in infos]) for key in keys}
         reward: Any = given["rewards"]
-        if "agent_reward" in infos[0]:
+        if self._own:
+            reward = np.concatenate(self._env.get_attr("own_reward"))
+        elif "agent_reward" in infos[0]:
             reward = np.stack([info["agent_reward"] for info in infos])
         return found, reward, np.asarray(given["dones"], bool)
 

@@ -1,12 +1,16 @@
 """Policies of runs and of Stable-Baselines3 models that were saved."""
 
 import json
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium as gym
+import numpy as np
 import stable_baselines3 as sb3
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from fair_envs.baselines.methods import method_of
 from fair_envs.evaluation import Policy, policy_of_model
@@ -58,6 +62,8 @@ def loaded(run: Path) -> Trained:
 def loaded_policy(path: Path, rules: Any, *, deterministic: bool = False) -> Policy:
     """Return the policy of a run, or of the zip of a Stable-Baselines3 model.
 
+    A zip does not contain the statistics of `VecNormalize`: there is a warning if the model seems to need them.
+
     Args:
         path: The run's folder or the zip.
         rules: The rules of the environment.
@@ -68,7 +74,27 @@ def loaded_policy(path: Path, rules: Any, *, deterministic: bool = False) -> Pol
     """
     if path.is_dir():
         return loaded(path).policy(rules)
-    return policy_of_model(load_model(path), rules, deterministic=deterministic)
+    model = load_model(path)
+    if was_normalised(model):
+        warnings.warn(
+            f"{path} was trained on normalised observations, but a zip does not contain their statistics, so the model "
+            "plays worse than it can: load it with env=VecNormalize.load(STATISTICS, vec_env), and pass the model",
+            stacklevel=2,
+        )
+    return policy_of_model(model, rules, deterministic=deterministic)
+
+
+def was_normalised(model: Any) -> bool:
+    """Return whether a model from a zip was trained on normalised observations, as far as this can be seen.
+
+    Models under `VecNormalize` keep an original observation beside the last one, as do all off-policy models. The last
+    one shows the rest: normalised observations leave a bounded space.
+    """
+    space, last = model.observation_space, getattr(model, "_last_obs", None)
+    if last is None or getattr(model, "_last_original_obs", None) is None or not isinstance(space, gym.spaces.Box):
+        return False
+    inside = all(space.contains(np.asarray(row, space.dtype)) for row in last)
+    return not inside or (isinstance(model, OnPolicyAlgorithm) and not space.is_bounded())
 
 
 def load_model(path: Path) -> Any:

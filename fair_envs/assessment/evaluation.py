@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fair_envs.assessment.bounds import WELFARE_BOUNDS, bounds_of, within
 from fair_envs.assessment.played import System, exactly, naming_task_parameters, system_of
@@ -26,11 +27,12 @@ from fair_envs.assessment.pooling import (
     RateOf,
     Statistic,
     ToOthers,
+    cells_of,
     noise,
     pooled_estimate,
     resampled,
     shuffled,
-    totals_by,
+    shuffled_totals,
     totals_of_episodes,
 )
 from fair_envs.assessment.recording import MEMBERSHIPS, WHO, Batch, Followed, Recorder
@@ -51,8 +53,10 @@ from fair_envs.metrics.rates import (
     RATES,
     TRUE_POSITIVE,
     Rate,
+    RateMeasure,
 )
 from fair_envs.support.aliases import Floats, Ints, OnProgress
+from fair_envs.support.parameters import NonNegativeInt, checked
 from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import Task, environment_id, task_of
 
@@ -92,18 +96,21 @@ def evaluate(
     """Play test episodes with a policy, and measure its performance and what each group of people gets.
 
     Rates are pooled over all episodes: the sum of a group's benefits divided by the sum of its demands. Each gap has a
-    noise floor: the same gap with the group memberships shuffled among individuals. In environments of this package,
-    labels (correct decisions) are read from the ground truth, also those that the environment hides from policies.
+    noise floor: the same gap with the group memberships shuffled among the individuals who count in the rate, such as
+    the qualified, in the same episode and stratum. In environments of this package, labels (correct decisions) are read
+    from the ground truth, also those that the environment hides from policies.
 
     Args:
         env: An id, such as ``"FairLending-v0"`` or ``"my_module:MyEnv-v0"``, also one that only Gymnasium knows; rules;
             an environment of this package with any interface; or your own Gymnasium environment with a ``fair_spec``
-            (see `fair_envs.wrappers.Annotate`). A wrapped Gymnasium environment is played with its wrappers. An id is
-            played with the parameters of the task (`Task.parameters`), which are not the defaults of
-            `gymnasium.make`; a given environment is played as it is.
+            (see `fair_envs.wrappers.Annotate`). A wrapped Gymnasium environment is played with its wrappers, but the
+            rewards are those that the environment gives, before wrappers change them. An id is played with the
+            parameters of the task (`Task.parameters`), which are not the defaults of `gymnasium.make`; a given
+            environment is played as it is.
         policy: ``"random"``, the name of a scripted policy, the folder of a run, a Stable-Baselines3 model or the path
             of its zip, a `Policy`, or a function from observations (B, agents, ...) and uniform numbers (B, agents) to
-            actions (B, agents, ...). Loading a zip runs the code in it: only name files that you trust.
+            actions (B, agents, ...). Loading a zip runs the code in it: only name files that you trust. A zip lacks the
+            statistics of `VecNormalize`: give the loaded model with its `VecNormalize` instead.
         episodes: Number of episodes; episode e is the environment's first one with the seed ``seed + e``.
         seed: Seed of the first episode.
         task: What is measured; None: the environment's own task, see `fair_envs.tasks`.
@@ -130,8 +137,12 @@ def evaluate(
         >>> found.worst_off
         'disadvantaged'
     """
-    for argument, number in {"episodes": episodes, "lanes": lanes}.items():
+    for argument, number in {"episodes": episodes, "lanes": lanes, "threads": threads}.items():
         check_count(argument, number)
+    shuffles = checked("shuffles", shuffles, NonNegativeInt)
+    if not isinstance(twins, bool) and twins != "auto":
+        raise ValueError(f"twins must be True, False or 'auto', got {twins!r}")
+    deterministic, name = checked("deterministic", deterministic, bool), checked("name", name, str)
     check_level(level)
     check_seeds(seed, episodes)
     run = Path(policy) if isinstance(policy, str | Path) and is_run(str(policy)) else None
@@ -211,10 +222,9 @@ class Grouping:
     within: tuple[int, int] | None = None
     rates: tuple[int, ...] = ()
 
-    def index(self, people: People, order: Ints) -> Ints:
-        """Return the group of each individual with the memberships of those in ``order``, shape (n,)."""
+    def index(self, people: People) -> Ints:
+        """Return the group of each individual, shape (n,)."""
         own = people.group if self.attribute is None else people.sensitive[:, self.attribute]
-        own = own[order]
         if self.within is None:
             return own
         factor, code = self.within
@@ -260,7 +270,8 @@ class Plan:
             raise ValueError(f"performance must be 'reward' for {self.seen.name}, which has no teams, got 'success'")
         self.measures = {name: self._measure(name, self.lanes) for name in ("short", "long")}
         self.supported = dict(self._supported())
-        rates = dict.fromkeys([self.rate, *(rate for own in self.supported.values() for rate in own)])
+        measured = (rate for measure in self.measures.values() for rate in rates_in(measure))
+        rates = dict.fromkeys([self.rate, *(rate for own in self.supported.values() for rate in own), *measured])
         self.rates = list(rates)
         self.recorder = Recorder(self.seen.spec, self.rates, groups=self.task.groups, keep=self._kept())
 
@@ -312,9 +323,9 @@ class Plan:
             batch = self.recorder.play(self.system, policy, world, episodes=len(some))
             for name, measure in self.measures.items():
                 followed[name] += batch.follow(measure)
-            if again:
-                orders = np.stack(list(shuffled(batch.people, count=copies, seed=self.seed + first)))
             for name, measure in again.items():
+                cell = cells_of(batch.people.episode, self._strata(measure, batch.people))
+                orders = np.stack(list(shuffled(cell, count=copies, seed=self.seed + first)))
                 noisy[name].append(batch.follow(measure, orders=orders))
             batches.append(_without_steps(batch, first))
             each()
@@ -324,6 +335,14 @@ class Plan:
         """Return whether a measure is followed with shuffled group memberships; not if it is known to read none."""
         names = self.measures[name].reads
         return self.shuffles > 0 and (not names or bool(set(names) & set(MEMBERSHIPS)))
+
+    def _strata(self, measure: Measure, people: People) -> Ints:
+        """Return who may get each other's labels in a measure: those who count in the same rates, in a stratum."""
+        own = [self.rates.index(rate) for rate in rates_in(measure)]
+        keys: list[NDArray[Any]] = [people.sums[:, own, 1] > 0]
+        if measure.conditional:
+            keys.append(people.legitimate)
+        return np.unique(np.hstack(keys), axis=0, return_inverse=True)[1].reshape(-1)
 
     # Rows -------------------------------------------------------------------------------------------------------------
 
@@ -429,20 +448,19 @@ class Plan:
         sums = {own: np.ascontiguousarray(people.sums[:, list(own.rates)]) for own in groupings}
         totals: dict[Grouping, Floats] = {}
         samples: dict[Grouping, Floats] = {}
-        shuffles: dict[Grouping, list[Floats]] = {own: [] for own in groupings}
+        index = {own: own.index(people) for own in groupings}
         for own in groupings:
-            index = own.index(people, np.arange(len(people.episode)))
-            totals[own] = totals_of_episodes(people, index, sums[own], count=len(own.names), episodes=episodes)
+            totals[own] = totals_of_episodes(people, index[own], sums[own], count=len(own.names), episodes=episodes)
             samples[own] = resampled(totals[own], count=RESAMPLES, seed=self.seed)
-        for mixed in shuffled(people, count=self.shuffles, seed=self.seed):
-            for own in groupings:
-                shuffles[own].append(totals_by(own.index(people, mixed), sums[own], count=len(own.names)))
+        given = [(index[own], sums[own], len(own.names)) for own in groupings]
+        mixed = shuffled_totals(people.episode, given, count=self.shuffles, seed=self.seed)
+        shuffles = dict(zip(groupings, mixed, strict=True))
         for one in compared:
             grouping = one.grouping
             found = pooled_estimate(totals[grouping], samples[grouping], one.statistic, level=self.level)
             row = Row(one.section, one.name, one.of, found)
-            if one.is_gap and shuffles[grouping] and not np.isnan(found.value):
-                floor, limit = noise(one.statistic(np.stack(shuffles[grouping])), level=LIMIT)
+            if one.is_gap and not np.isnan(found.value):
+                floor, limit = noise(one.statistic(shuffles[grouping]), level=LIMIT)
                 row = row._replace(noise=floor, limit=limit)
             yield row
 
@@ -485,6 +503,8 @@ class Plan:
         """Yield what a reader must know about the record and the measures."""
         if self.system.hidden:
             yield "Labels are the ground truth, which the environment does not report, or not at once."
+        if wrapper := self.system.reward_wrapper:
+            yield f"Rewards are read above the wrapper {wrapper}, which may change them."
         for measure in self.measures.values():
             if measure.keeps:
                 yield f"{measure.name} continues across episodes; its values have no interval."
@@ -498,6 +518,11 @@ def _signed(section: str, name: str, grouping: Grouping, rate: int, *, prefix: s
         return
     for place, own in enumerate(names):
         yield Compared(section, name, f"{prefix}{own} - others", grouping, ToOthers(place, rate))
+
+
+def rates_in(measure: Measure) -> tuple[Rate, ...]:
+    """Return the rates that a measure compares; empty if it compares something else."""
+    return (measure.rate,) if isinstance(measure, RateMeasure) else NOTIONS.get(measure.name, ())
 
 
 def _mean_of(values: Floats) -> float:

@@ -17,6 +17,9 @@ from fair_envs.registration import TABLE, make_rules
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import shown
 from fair_envs.tasks import TASKS, AnyRules, Task, default_task, environment_id, parameters_of, task_of
+from fair_envs.wrappers import Annotate
+from fair_envs.wrappers.adapters.bound import Bound, is_transform, layers
+from fair_envs.wrappers.adapters.others import may_change_rewards
 from fair_envs.wrappers.adapters.own import own_rules
 
 PLAIN = ("OrderEnforcing", "PassiveEnvChecker")  # wrappers of `gymnasium.make` that change nothing
@@ -62,6 +65,12 @@ class System:
         vars(found)["spec"] = spec
         return found
 
+    @property
+    def reward_wrapper(self) -> str:
+        """The name of a wrapper that may change the rewards that the evaluation reads; empty: there is none."""
+        own = self.env is None or isinstance(getattr(self.env.unwrapped, "lanes", None), Lanes)
+        return "" if own else innermost(self.env)[1]
+
     def lanes(self, wanted: int) -> int:
         """Return the number of episodes that are played in parallel."""
         return wanted if self.env is None else 1
@@ -87,9 +96,9 @@ def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[s
             parameters are given for an environment that exists already.
         TypeError: It is not an environment.
     """
-    chosen = task_of(task) if isinstance(task, str) else task
-    if chosen is not None and not isinstance(chosen, Task):
-        raise TypeError(f"task must be a Task or the id of an environment, got {task!r}")
+    chosen = task_given(task)
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise TypeError(f"parameters must be a dict of values by name, got {parameters!r}")
     if isinstance(env, str):
         name = environment_id(env)
         own = chosen or task_of(name)
@@ -114,6 +123,19 @@ def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[s
             "instead, which is played with its wrappers"
         )
     return _of_rules(lanes.rules, chosen)
+
+
+def task_given(task: Task | str | None) -> Task | None:
+    """Return a task that was given as itself or by the id of its environment.
+
+    Raises:
+        ValueError: The id is unknown.
+        TypeError: It is something else.
+    """
+    found = task_of(task) if isinstance(task, str) else task
+    if found is not None and not isinstance(found, Task):
+        raise TypeError(f"task must be a Task or the id of an environment, got {task!r}")
+    return found
 
 
 def exactly(env_id: str, parameters: Mapping[str, Any]) -> Any:
@@ -244,8 +266,26 @@ class SeenWorld(LanesWorld):
         return step
 
 
+def innermost(env: Any) -> "tuple[Bound | None, str]":
+    """Return the innermost transform of a user's own environment that changes rewards, and what may change them below.
+
+    Returns:
+        The transform, None: there is none; and the name of a wrapper that is not of this package, empty: none.
+    """
+    found, below = None, ""
+    for layer in layers(env):
+        if is_transform(layer) and layer.bound.transform.changes_reward:
+            found, below = layer.bound, ""
+        elif not (is_transform(layer) or isinstance(layer, Annotate)) and layer is not env.unwrapped:
+            below = below or (type(layer).__name__ if may_change_rewards(layer) else "")
+    return found, below
+
+
 class SingleWorld(World):
     """One episode of a Gymnasium environment that reports the record, with its wrappers.
+
+    Its rewards are those of the environment itself. In a user's own environment, they are those below the wrappers of
+    this package.
 
     Args:
         env: The environment.
@@ -264,6 +304,7 @@ class SingleWorld(World):
         self.env, self._seed, self._time, self._succeeds = env, seed, 0, success
         lanes = getattr(env.unwrapped, "lanes", None)
         self.lanes = lanes if isinstance(lanes, Lanes) else None
+        self._changing = innermost(env)[0] if self.lanes is None else None
         self.success: Flags = np.zeros(1, bool)
         observation, _ = env.reset(seed=seed)
         self.observation = self._shown(observation)
@@ -290,7 +331,7 @@ class SingleWorld(World):
         ended = active & (terminated or truncated)
         if self._succeeds and ended[0] and self.lanes is not None:
             self.success = self.lanes.rules.team_outcome(self.lanes.records).success
-        own = np.asarray(info.get("agent_reward", reward), np.float64).reshape(1, -1)
+        own = np.array(self._earned(reward, info), np.float64).reshape(1, -1)
         columns = {key: np.asarray(value)[np.newaxis] for key, value in info.items() if key.startswith(PREFIX)}
         return Transition(
             observation=before,
@@ -301,6 +342,12 @@ class SingleWorld(World):
             episode=episode,
             tell=lambda: columns,
         )
+
+    def _earned(self, reward: Any, info: Any) -> Any:
+        """Return the agents' rewards in the last step, given what wrappers return."""
+        if self.lanes is not None:
+            return self.env.unwrapped.own_reward
+        return info.get("agent_reward", reward) if self._changing is None else self._changing.given
 
     def _shown(self, observation: Any) -> Any:
         if isinstance(observation, dict):

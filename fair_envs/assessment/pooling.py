@@ -2,18 +2,21 @@
 
 A pooled rate is the sum of the benefits divided by the sum of the demands. The mean over episodes of an absolute gap is
 not used: it is above 0 even for a coin flip, because every episode has a random gap. What randomness alone would give
-is measured too: the *noise floor* is the same gap after the group memberships have been shuffled among individuals.
+is measured too: the *noise floor* is the same gap after the group memberships have been shuffled among the individuals
+who count in the rate, such as the qualified.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fair_envs.metrics.intervals import Estimate
 from fair_envs.metrics.rates import quotients
-from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.aliases import Flags, Floats, Ints
 
 Statistic = Callable[[Floats], Floats]
 """A number of pooled benefits and demands: shape (..., groups, rates, 2) to (...)."""
@@ -45,7 +48,7 @@ class People:
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.__annotations__})
 
 
-def totals_by(index: Ints, sums: Floats, *, count: int) -> Floats:
+def totals_by(index: NDArray[np.integer[Any]], sums: Floats, *, count: int) -> Floats:
     """Return the sums of each group, shape (groups, ...).
 
     Args:
@@ -65,17 +68,119 @@ def totals_of_episodes(people: People, index: Ints, sums: Floats, *, count: int,
     return np.stack([totals_by(index[part], sums[part], count=count) for part in parts])
 
 
-def shuffled(people: People, *, count: int, seed: int) -> Iterator[Ints]:
-    """Yield orders of the individuals in which group memberships are shuffled, each of shape (n,).
+# Shuffled labels ------------------------------------------------------------------------------------------------------
 
-    Group memberships are shuffled among the individuals of the same episode. If each episode has one individual, they
-    are shuffled among the individuals of all episodes.
+
+def shuffled(cell: Ints, *, count: int, seed: int) -> Iterator[Ints]:
+    """Yield random orders, each of shape (n,), in which each place has an individual of the same cell.
+
+    Args:
+        cell: The cell of each individual, shape (n,).
+        count: The number of orders.
+        seed: The seed.
     """
-    rng = np.random.default_rng(seed)
-    alone = len(np.unique(people.episode)) == len(people.episode)
-    place = np.zeros(len(people.episode)) if alone else people.episode
+    rng, own = np.random.default_rng(seed), np.argsort(cell, kind="stable")
     for _ in range(count):
-        yield np.argsort(place + rng.random(len(place)))
+        order = np.empty_like(own)
+        order[own] = np.argsort(cell + rng.random(len(cell)))
+        yield order
+
+
+def cells_of(episode: Ints, stratum: Ints) -> Ints:
+    """Return the cells in which labels are shuffled, shape (n,): one for each stratum of each episode.
+
+    If no stratum of an episode has two individuals, there is one cell for each stratum of all episodes.
+
+    Args:
+        episode: The episode of each individual, shape (n,).
+        stratum: The stratum of each individual, at least 0, shape (n,).
+    """
+    cell = episode * (stratum.max(initial=0) + 1) + stratum
+    return stratum if len(np.unique(cell)) == len(cell) else cell
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counted:
+    """The k individuals of compared groups who count in some rates: those of all n with a demand.
+
+    Attributes:
+        rates: The indices of the rates.
+        mask: Who they are, shape (n,).
+        alone: Whether no episode has two of them; labels are then shuffled among all episodes.
+        index: The group of all individuals; -1: none, shape (n,).
+        sums: Their benefits and demands, shape (k, rates, 2).
+        count: The number of groups.
+    """
+
+    rates: Sequence[int]
+    mask: Flags
+    alone: bool
+    index: NDArray[np.int16]
+    sums: Floats
+    count: int
+
+    @classmethod
+    def each(cls, episode: Ints, index: Ints, sums: Floats, *, count: int) -> "Iterator[Counted]":
+        """Yield those who count in each rate, the rates in which the same individuals count together.
+
+        Rates are left out if no two groups share an episode, because shuffling would not change their gaps.
+
+        Args:
+            episode: The episode of each individual, in ascending order, shape (n,).
+            index: The group of each individual; -1: none, shape (n,).
+            sums: Benefits and demands, shape (n, rates, 2).
+            count: The number of groups.
+        """
+        rates_of: dict[bytes, list[int]] = {}
+        for rate in range(sums.shape[1]):
+            mask = (index >= 0) & (sums[:, rate, 1] > 0)
+            rates_of.setdefault(mask.tobytes(), []).append(rate)
+        for content, rates in rates_of.items():
+            mask = np.frombuffer(content, bool)
+            group, place = index[mask], episode[mask]
+            alone = len(np.unique(place)) == len(place)
+            near = alone | (place[1:] == place[:-1])
+            if (near & (group[1:] != group[:-1])).any():
+                own = np.ascontiguousarray(sums[mask][:, rates])
+                yield cls(rates=rates, mask=mask, alone=alone, index=index.astype(np.int16), sums=own, count=count)
+
+    def totals(self, order: Ints) -> Floats:
+        """Return the sums of each group if they have the labels of those in ``order``, shape (groups, rates, 2)."""
+        return totals_by(self.index[order], self.sums, count=self.count)
+
+
+def shuffled_totals(
+    episode: Ints, groupings: Sequence[tuple[Ints, Floats, int]], *, count: int, seed: int
+) -> list[Floats]:
+    """Return the sums of groups with shuffled labels, shape (count, groups, rates, 2) for each grouping.
+
+    In each rate, labels are shuffled among the individuals of an episode who have a demand: as many people of each
+    group count as before, and only what they get can differ. If no episode has two of them, labels are shuffled among
+    all episodes. Groupings and rates have the same random numbers. Sums are NaN if no shuffle can change a gap.
+
+    Args:
+        episode: The episode of each individual, in ascending order, shape (n,).
+        groupings: The group of each individual (-1: none), shape (n,), benefits and demands, shape (n, rates, 2), and
+            the number of groups.
+        count: The number of shuffles.
+        seed: The seed.
+    """
+    found = [np.full((count, number, *sums.shape[1:]), np.nan) for _, sums, number in groupings]
+    parts = [list(Counted.each(episode, index, sums, count=number)) for index, sums, number in groupings]
+    every = [(part, totals) for own, totals in zip(parts, found, strict=True) for part in own]
+    masks = {(part.mask.tobytes(), part.alone): part.mask for part, _ in every}
+    for alone, cell in ((False, episode), (True, np.zeros_like(episode))):
+        jobs = [(part, totals) for part, totals in every if part.alone == alone]
+        own = {key: mask for key, mask in masks.items() if key[1] == alone}
+        keys = [part.mask.tobytes() for part, _ in jobs]
+        for copy, order in enumerate(shuffled(cell, count=count if jobs else 0, seed=seed)):
+            orders = {content: order[mask[order]] for (content, _), mask in own.items()}
+            for key, (part, totals) in zip(keys, jobs, strict=True):
+                totals[copy][:, part.rates] = part.totals(orders[key])
+    return found
+
+
+# Intervals ------------------------------------------------------------------------------------------------------------
 
 
 def resampled(totals: Floats, *, count: int, seed: int) -> Floats:
@@ -153,7 +258,7 @@ class Largest:
     rates: tuple[int, ...] = (0,)
 
     def __call__(self, totals: Floats) -> Floats:
-        """Return the difference, at least 0; NaN if no two groups have a rate."""
+        """Return the difference, at least 0; NaN if no two groups have a rate, or sums are NaN."""
         found = quotients(totals[..., list(self.rates), :])  # (..., groups, rates)
         known = ~np.isnan(found)
         high = np.where(known, found, -np.inf).max(axis=-2)
@@ -161,7 +266,8 @@ class Largest:
         gaps = np.full(high.shape, -np.inf)
         np.subtract(high, low, out=gaps, where=known.sum(axis=-2) > 1)
         largest = gaps.max(axis=-1)
-        return np.where(np.isinf(largest), np.nan, largest)
+        unknown = np.isnan(totals[..., list(self.rates), 1]).any(axis=(-2, -1))
+        return np.where(np.isinf(largest) | unknown, np.nan, largest)
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,8 @@ def twin_rows(
     change = pairs.counterfactual.values - pairs.factual.values
     sums, counts = np.where(pairs.flipped, change, 0).sum(axis=1), pairs.flipped.sum(axis=1)
     values = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
-    own = f"agents with {pairs.sensitive}"
-    yield Row("twin", f"change of return without {pairs.sensitive}", own, mean_interval(values, undefined="omit"))
+    own, found = f"agents with {pairs.sensitive}", mean_interval(values, level=level, undefined="omit")
+    yield Row("twin", f"change of return without {pairs.sensitive}", own, found)
 
 
 def _of_decisions(rules: Rules, policy: Policy, *, episodes: int, seed: int, lanes: int, level: float) -> Iterator[Row]:

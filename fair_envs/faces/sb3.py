@@ -46,7 +46,8 @@ class LanesVecEnv(OfLanes, VecEnv):
         reward_scale: Factor by which the learner's rewards are multiplied; `agent_reward` is not changed.
 
     Attributes:
-        agent_reward: The agents' rewards in the last step, shape (B, agents).
+        agent_reward: The agents' rewards in the last step, shape (B, agents), as changed by wrappers.
+        own_reward: The same before wrappers change them.
         active: Which agents act in the next step, shape (B, agents). The others have left before the end of the
             episode: their observations and rewards are 0, and their actions have no effect.
         added: Values that wrappers added to the last step, arrays of shape (B, ...) by name.
@@ -80,6 +81,7 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._lanes_each = lanes  # in each world
         self.interactions = self.lanes.blank_step().facts
         self.agent_reward: Floats = np.zeros((self.lanes.count, self.lanes.agents))
+        self.own_reward = self.agent_reward
         self.active: Flags = np.ones((self.lanes.count, self.lanes.agents), bool)
         self.added: dict[str, NDArray[Any]] = {}
         super().__init__(self._rows(), *self._spaces(rules))
@@ -159,7 +161,7 @@ class LanesVecEnv(OfLanes, VecEnv):
             raise RuntimeError("step_wait must follow step_async")
         played = self.lanes.advance(self._actions)
         self._actions, self.action_probs = None, self._reported.take()
-        self.interactions, self.agent_reward = played.facts, played.reward
+        self.interactions, self.agent_reward, self.own_reward = played.facts, played.reward, played.reward
         done = played.terminated | played.truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         shown = self._shown(played)

@@ -42,6 +42,9 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
             path ``"module:function"``.
         parameters: The environment's parameters, see the class of its rules.
 
+    Attributes:
+        own_reward: The agents' rewards in the last step, shape (1, agents); wrappers do not change it.
+
     Raises:
         TypeError: A keyword is unknown.
         ValueError: A value is outside its range.
@@ -65,6 +68,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         self.metadata = {**self.metadata, "render_fps": rules.fps}
         self.lanes = Lanes(rules, 1)
         self.interactions = self.lanes.blank_step().facts
+        self.own_reward: Floats = np.zeros((1, self.lanes.agents))
         self._check = ActionCheck(rules)
         self._reported = Reported(rules, 1)
         self._picture = Picture(self.lanes, render_mode)
@@ -126,7 +130,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         if self._focal is not None and not self.lanes.active()[0, self._focal]:
             terminated, truncated = True, False  # the other agents' episode is not played further
         self._running = not (terminated or truncated)
-        own = played.reward[0]
+        self.own_reward, own = played.reward, played.reward[0]
         reward = own.mean() if self._focal is None and len(own) > 1 else own[self._focal or 0]
         if self.render_mode == "human":
             self.render()

@@ -138,6 +138,7 @@ class ReturnGap(Measure):
 
     Attributes:
         tracker: The returns of the groups.
+        conditional: As given.
 
     Raises:
         ValueError: ``conditional`` is true and there is no legitimate factor.
@@ -150,6 +151,7 @@ class ReturnGap(Measure):
         super().__init__(lanes)
         if checked("conditional", conditional, bool) and not spec.legitimate:
             raise ValueError("conditional must be False for an environment without legitimate factors, got True")
+        self.conditional = conditional
         self._spec = spec if conditional else None
         self._names = column_names("group", *["legitimate"] * conditional)
         strata = strata_of(spec, np.zeros((1, 1, len(spec.legitimate)), np.int64))[1] if conditional else 1

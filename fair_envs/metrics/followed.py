@@ -57,6 +57,8 @@ class NotionMeasure(Measure):
         memory = SlidingWindow(WINDOW) if history is None else history
         self._gaps.check_memory(memory)
         self.keeps, self.name = checked("keeps", keeps, bool), self._gaps.names[0]
+        definition = getattr(self._gaps.notions[0], "definition", None)
+        self.conditional = bool(getattr(definition, "conditional", False))
         self.least, self.worst = float(self._gaps.least[0]), float(self._gaps.worst[0])
         self.needs_action_probs = getattr(self._gaps.notions[0], "needs_action_probs", False)
         self.history = History(memory, spec, lanes=self.lanes, keep=keeps)

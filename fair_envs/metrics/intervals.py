@@ -8,6 +8,7 @@ the seeds here.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -299,8 +300,8 @@ def _check_samples(samples: list[Floats], *, paired: bool) -> None:
 
 def check_level(level: float) -> None:
     """Raise ValueError unless the confidence level is between 0 and 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level}")
+    if not (isinstance(level, Real) and 0 < level < 1):
+        raise ValueError(f"level must be between 0 and 1, got {level!r}")
 
 
 def _check_positive(value: int, name: str) -> None:

@@ -66,6 +66,9 @@ class Measure:
     keeps: bool = False
     """Whether the value continues across episodes, as for a window of decisions or of episodes."""
 
+    conditional: bool = False
+    """Whether groups are compared within each value of the legitimate factors."""
+
     least: float = 0.0
     """A lower bound of the value."""
 

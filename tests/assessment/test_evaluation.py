@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 
 import fair_envs
 from fair_envs.assessment import Evaluation, evaluate
-from fair_envs.assessment.played import changed_parameters
+from fair_envs.assessment.evaluation import Plan
+from fair_envs.assessment.played import changed_parameters, system_of
+from fair_envs.assessment.policies import policy_of
 from fair_envs.assessment.result import read
 from fair_envs.evaluation import RandomPolicy
 from fair_envs.metrics import FunctionMeasure
 from fair_envs.tasks import Task
-from fair_envs.wrappers import DelayedFeedback
+from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, SocialReward
 from tests.assessment.office import Office, coin, correct, to_the_north
 
 LITTLE: dict[str, Any] = {"agents": 6, "horizon": 40}
@@ -138,6 +141,45 @@ def test_the_gap_is_used_like_the_performance() -> None:
     assert str(found.gap) == str(found.gap.estimate) and f"{found.gap:.1f}" == f"{found.gap.estimate:.1f}"
 
 
+def test_few_gaps_of_a_coin_are_beyond_noise_if_groups_differ_in_size_labels_and_strata() -> None:
+    rng, stars = np.random.default_rng(0), []
+    for k in range(30):
+        group = (rng.random(60) < 0.2).astype(int)
+        label, age = (rng.random(60) < np.array([0.9, 0.1])[group] for _ in range(2))
+        clients = [(int(g), int(y), int(a)) for g, y, a in zip(group, label, age, strict=True)]
+        found = evaluate(Office(clients), coin, episodes=4, seed=100 * k, twins=False, shuffles=50)
+        rows = [found.gap, *(row for row in found.rows if row.name == "conditional_parity")]
+        stars.append([row.beyond_noise for row in rows])
+    assert np.shape(stars) == (30, 3) and np.mean(stars) < 0.1
+
+
+def test_a_measure_is_shuffled_among_those_who_count_in_it(office: str) -> None:
+    system = system_of(office)
+    for notion, strata in (("equal_opportunity", 2), ("demographic_parity", 1), ("conditional_parity", 2)):
+        plan = Plan(
+            replace(system, task=Task(env_id=office, short=notion, rate="equal_opportunity")),
+            lanes=1,
+            shuffles=1,
+            level=0.95,
+            seed=0,
+        )
+        people = plan.play(policy_of(coin, system.rules), episodes=2, threads=1, each=lambda: None).people
+        own = {"equal_opportunity": people.sums[:, 0, 1], "conditional_parity": people.legitimate[:, 0]}
+        found = plan._strata(plan.measures["short"], people)
+        assert len(np.unique(found)) == strata
+        assert (found == own.get(notion, 0 * found)).all()
+
+
+def test_returns_within_a_factor_are_shuffled_within_it() -> None:
+    system = system_of("FairTraffic-v0", parameters={"horizon": 20})
+    plan = Plan(system, lanes=2, shuffles=1, level=0.95, seed=0)
+    policy = policy_of("random", system.rules)
+    people = plan.play(policy, episodes=2, threads=1, each=lambda: None).people
+    assert len(np.unique(people.legitimate)) > 1
+    found = plan._strata(plan.measures["long"], people)
+    assert (np.unique(people.legitimate, axis=0, return_inverse=True)[1].reshape(-1) == found).all()
+
+
 def test_a_task_can_be_given(office: str) -> None:
     task = Task(env_id=office, short="demographic_parity", rate="overall_accuracy_equality", groups="home")
     found = evaluate(office, to_the_north, episodes=2, seed=0, task=task, **QUICK)
@@ -184,6 +226,35 @@ def test_a_wrapped_environment_is_played_with_its_wrapper() -> None:
     assert evaluate(late, "random", episodes=2, task=task, **QUICK).rate == "selection rate"
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda env: FairnessPenalty(env, alpha=50.0),
+        lambda env: SocialReward(gym.wrappers.TransformReward(env, lambda reward: reward), envy=3.0),
+        lambda env: gym.wrappers.TransformReward(FairnessPenalty(env, alpha=50.0), lambda reward: 100 * float(reward)),
+        lambda env: gym.wrappers.NormalizeReward(env),
+    ],
+)
+def test_people_get_what_the_environment_gives_them_under_any_wrapper(wrap: Any) -> None:
+    given: dict[str, Any] = {"episodes": 2, "twins": False, "shuffles": 0}
+    same, found = (
+        evaluate(wrapper(gym.make("FairHarvest-v0", **LITTLE)), "random", **given)
+        for wrapper in (gym.wrappers.RecordEpisodeStatistics, wrap)
+    )
+    assert [row.estimate.value for row in found.rows] == [row.estimate.value for row in same.rows]
+    assert not found.notes
+
+
+def test_a_wrapper_that_may_change_the_rewards_of_an_own_environment_is_named() -> None:
+    given: dict[str, Any] = {"episodes": 2, "seed": 0, "twins": False, "shuffles": 0}
+    plain = evaluate(Office(), to_the_north, **given)
+    penalised = evaluate(FairnessPenalty(Office(), measure="demographic_parity", alpha=9.0), to_the_north, **given)
+    assert penalised.performance.value == plain.performance.value and not penalised.notes
+    twice = evaluate(gym.wrappers.TransformReward(Office(), lambda reward: 2 * float(reward)), to_the_north, **given)
+    assert twice.performance.value == 2 * plain.performance.value
+    assert twice.notes == ("Rewards are read above the wrapper TransformReward, which may change them.",)
+
+
 def test_a_batch_with_a_wrapper_is_rejected() -> None:
     batch = gym.wrappers.vector.RecordEpisodeStatistics(gym.make_vec("FairHiring-v0", num_envs=2))
     with pytest.raises(ValueError, match="batch without wrappers, got one with RecordEpisodeStatistics"):
@@ -212,6 +283,11 @@ def test_functions_names_and_policies_are_policies() -> None:
 
 
 # Twins ----------------------------------------------------------------------------------------------------------------
+
+
+def test_intervals_of_twins_have_the_given_level() -> None:
+    found = evaluate("FairHarvest-v0", "greedy", episodes=4, level=0.5, shuffles=0, parameters=LITTLE)
+    assert {row.estimate.level for row in found.rows if row.section == "twin"} == {0.5}
 
 
 def test_agents_with_half_the_speed_would_earn_more_without_it() -> None:
@@ -302,6 +378,18 @@ def test_plots_are_written(tmp_path: Path, office: str) -> None:
         ({"episodes": 0}, "episodes must be"),
         ({"level": 1.5}, "level must be between 0 and 1"),
         ({"lanes": 0}, "lanes must be"),
+        ({"shuffles": -1}, "shuffles must be at least 0, got -1"),
+        ({"shuffles": True}, "shuffles must be an integer"),
+        ({"shuffles": 2.5}, "shuffles must be an integer"),
+        ({"shuffles": "x"}, "shuffles must be an integer"),
+        ({"threads": 0}, "threads must be"),
+        ({"level": "0.9"}, "level must be between 0 and 1"),
+        ({"twins": "yes"}, "twins must be True, False or 'auto', got 'yes'"),
+        ({"twins": 2}, "twins must be True, False or 'auto', got 2"),
+        ({"deterministic": "no"}, "deterministic must be"),
+        ({"name": 5}, "name must be"),
+        ({"parameters": [1]}, r"parameters must be a dict of values by name, got \[1\]"),
+        ({"task": 5}, "task must be a Task or the id of an environment, got 5"),
         ({"policy": "greddy"}, "policy must be 'random'"),
         ({"env": "FairLendin-v0"}, "did you mean 'FairLending-v0'"),
         ({"parameters": {"horizont": 3}}, "horizon"),

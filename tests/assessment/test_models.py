@@ -17,6 +17,8 @@ from tests.helpers import LITTLE
 
 sb3 = pytest.importorskip("stable_baselines3")
 
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
+
 LOANS: dict[str, Any] = {"horizon": 30}
 SMALL: dict[str, Any] = {"n_steps": 16, "batch_size": 16, "device": "cpu", "seed": 0}
 QUICK: dict[str, Any] = {"episodes": 2, "shuffles": 2}
@@ -159,6 +161,29 @@ def test_a_model_with_other_actions_is_rejected() -> None:
     model = sb3.PPO("MlpPolicy", Other(), **SMALL)
     with pytest.raises(ValueError, match=r"model must choose among the actions of lending, Discrete\(2\), got"):
         evaluate("FairLending-v0", model, episodes=1)
+
+
+def loans() -> Any:
+    return DummyVecEnv([lambda: gym.make("FairLending-v0", **LOANS)])
+
+
+def test_the_zip_of_a_model_that_needs_normalised_observations_warns(tmp_path: Path) -> None:
+    sb3.PPO("MlpPolicy", VecNormalize(loans()), **SMALL).learn(32).save(tmp_path / "model.zip")
+    with pytest.warns(UserWarning, match="trained on normalised observations"):
+        evaluate("FairLending-v0", tmp_path / "model.zip", parameters=LOANS, **QUICK)
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [
+        lambda: sb3.PPO("MlpPolicy", VecNormalize(loans(), norm_obs=False), **SMALL).learn(32),
+        lambda: sb3.DQN("MlpPolicy", loans(), learning_starts=4, device="cpu", seed=0).learn(32),
+        lambda: sb3.PPO("MlpPolicy", loans(), **SMALL),
+    ],
+)
+def test_the_zip_of_any_other_model_does_not_warn(learned: Any, tmp_path: Path) -> None:
+    learned().save(tmp_path / "model.zip")
+    assert evaluate("FairLending-v0", tmp_path / "model.zip", parameters=LOANS, **QUICK).performance.n == 2
 
 
 def test_a_file_that_is_no_model_is_rejected(tmp_path: Path) -> None:

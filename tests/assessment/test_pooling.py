@@ -11,10 +11,12 @@ from fair_envs.assessment.pooling import (
     People,
     RateOf,
     ToOthers,
+    cells_of,
     noise,
     pooled_estimate,
     resampled,
     shuffled,
+    shuffled_totals,
     totals_by,
     totals_of_episodes,
 )
@@ -85,15 +87,91 @@ def test_a_rate_that_is_undefined_in_a_sample_has_no_interval() -> None:
     assert estimate.value == 1.0 and np.isnan(estimate.low)
 
 
-def test_labels_are_shuffled_inside_episodes() -> None:
-    for order in shuffled(SOME, count=20, seed=3):
-        assert sorted(order[:3].tolist()) == [0, 1, 2] and sorted(order[3:].tolist()) == [3, 4, 5]
+def test_orders_stay_inside_cells() -> None:
+    for order in shuffled(np.array([0, 1, 0, 1, 0]), count=20, seed=3):
+        assert sorted(order[[0, 2, 4]].tolist()) == [0, 2, 4] and sorted(order[[1, 3]].tolist()) == [1, 3]
+
+
+def test_labels_are_shuffled_inside_the_strata_of_episodes() -> None:
+    assert cells_of(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])).tolist() == [0, 1, 3, 3]
 
 
 def test_labels_are_shuffled_among_all_if_each_episode_has_one_individual() -> None:
+    assert cells_of(np.arange(4), np.array([0, 1, 1, 0])).tolist() == [0, 1, 1, 0]
     alone = people([0, 1, 2, 3], [0, 1, 0, 1], [1, 0, 1, 0])
-    firsts = {int(order[0]) for order in shuffled(alone, count=50, seed=3)}
-    assert firsts == {0, 1, 2, 3}
+    assert {float(gap) for gap in gaps_of(alone, count=50)} == {-1, 0, 1}
+
+
+# What is shuffled -----------------------------------------------------------------------------------------------------
+
+
+def gaps_of(own: People, *, count: int = 100, within: np.ndarray | None = None) -> np.ndarray:
+    """Return the differences of two groups with shuffled labels."""
+    index = own.group if within is None else np.where(within, own.group, -1)
+    (found,) = shuffled_totals(own.episode, [(index, own.sums, 2)], count=count, seed=0)
+    return Difference(0, 1)(found)
+
+
+def with_demand(episode: list[int], group: list[int], benefit: list[float], demand: list[float]) -> People:
+    """Return individuals with the given demands in one rate."""
+    own = people(episode, group, benefit)
+    own.sums[:, 0, 1] = demand
+    return own
+
+
+def test_only_those_who_count_in_a_rate_get_other_labels() -> None:
+    # two of group 0 and one of group 1 are qualified, whoever else applies
+    own = with_demand([0] * 6, [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0])
+    (found,) = shuffled_totals(own.episode, [(own.group, own.sums, 2)], count=60, seed=0)
+    assert (found[:, :, 0, 1] == [2, 1]).all()
+    assert set(found[:, 1, 0, 0].tolist()) == {0, 1}
+
+
+def test_labels_stay_inside_a_stratum_and_an_episode() -> None:
+    own = people([0, 0, 0, 1, 1, 1], [0, 1, 0, 0, 1, 1], [1, 0, 0, 1, 0, 1])
+    (found,) = shuffled_totals(own.episode, [(np.array([0, 1, -1, 0, 1, -1]), own.sums, 2)], count=200, seed=0)
+    assert (found[:, :, 0, 1] == [2, 2]).all()
+    assert set(found[:, 0, 0, 0].tolist()) == {0, 1, 2}
+
+
+def test_each_grouping_and_rate_has_its_own_sums() -> None:
+    sums = np.array([[[1, 1], [0, 0]], [[0, 1], [5, 1]], [[1, 1], [7, 1]]], float)
+    given = [(np.array([0, 1, 1]), sums, 2), (np.array([0, 0, 1]), sums[:, :1], 2)]
+    first, second = shuffled_totals(np.zeros(3, int), given, count=40, seed=0)
+    assert first.shape == (40, 2, 2, 2) and second.shape == (40, 2, 1, 2)
+    assert (first[:, :, 0, 1] == [1, 2]).all() and (second[:, :, 0, 1] == [2, 1]).all()
+    assert np.isnan(first[:, :, 1]).all()  # only one group counts in the second rate
+    assert np.isnan(Largest((0, 1))(first)).all()
+
+
+def test_there_is_no_noise_if_shuffling_changes_nothing() -> None:
+    own = people([0, 0, 1, 1], [0, 0, 1, 1], [1, 0, 1, 1])
+    assert np.isnan(noise(gaps_of(own), level=0.95)).all()
+
+
+def test_shuffles_are_reproducible() -> None:
+    own = people([0] * 9, [0, 1, 1, 0, 0, 1, 0, 1, 1], [1, 0, 1, 0, 0, 1, 1, 1, 0])
+    assert gaps_of(own).tolist() == gaps_of(own).tolist()
+    assert len(set(gaps_of(own).tolist())) > 1
+
+
+@pytest.mark.parametrize(("share", "qualified"), [(0.2, (0.9, 0.05)), (0.5, (0.5, 0.05)), (0.1, (0.05, 0.6))], ids=str)
+@pytest.mark.parametrize("in_stratum", [False, True])
+def test_few_gaps_of_a_coin_are_beyond_noise_with_unequal_groups(
+    share: float, qualified: tuple[float, float], in_stratum: bool
+) -> None:
+    """The qualified, or the people of a stratum, are unequally frequent in two groups of unequal sizes."""
+    stars = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        episode, group = np.repeat(np.arange(10), 40), (rng.random(400) < share).astype(int)
+        counts, selected = rng.random(400) < np.array(qualified)[group], rng.random(400) < 0.5
+        demand = np.ones(400) if in_stratum else counts
+        own = with_demand(list(episode), list(group), list(demand * selected), list(demand))
+        index = np.where(counts, group, -1) if in_stratum else group
+        gap = Difference(0, 1)(totals_by(index, own.sums, count=2))
+        stars.append(abs(gap) > noise(gaps_of(own, within=counts if in_stratum else None), level=0.95)[1])
+    assert np.mean(stars) < 0.1
 
 
 def test_the_noise_floor_of_a_fair_policy_is_about_its_gap_and_far_below_that_of_an_unfair_one() -> None:
@@ -102,9 +180,7 @@ def test_the_noise_floor_of_a_fair_policy_is_about_its_gap_and_far_below_that_of
     for benefit, unfair in ((rng.random(1000) < 0.5, False), (rng.random(1000) < 0.3 + 0.4 * group, True)):
         own = people(episode.tolist(), group.tolist(), benefit.astype(float).tolist())
         gap = abs(float(Difference(0, 1)(totals_by(own.group, own.sums, count=2))))
-        orders = shuffled(own, count=200, seed=0)
-        again = [Difference(0, 1)(totals_by(own.group[order], own.sums, count=2)) for order in orders]
-        floor, limit = noise(np.array(again), level=0.95)
+        floor, limit = noise(gaps_of(own, count=200), level=0.95)
         assert 0.015 < floor < 0.04 < limit < 0.1  # the standard error of the difference is 0.032
         assert (gap > limit) == unfair
 

@@ -8,7 +8,7 @@ import pytest
 
 import fair_envs
 from fair_envs.metrics import FunctionMeasure, RateMeasure
-from fair_envs.wrappers import ReportActionProbs
+from fair_envs.wrappers import FairnessPenalty, ReportActionProbs
 from tests.assessment.office import GROUPS, SPEC, Office
 from tests.helpers import LITTLE
 
@@ -97,6 +97,19 @@ def test_agents_are_measured_by_their_own_rewards(rows: Any) -> None:
     assert rates == pytest.approx((totals[:, 0] / totals[:, 1]).tolist())
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda wrap: wrap(gym.make("FairHarvest-v0", **LITTLE)),
+        lambda wrap: wrap(fair_envs.make_sb3("FairHarvest-v0", n_envs=2, **LITTLE)),
+    ],
+)
+def test_agents_are_measured_by_the_rewards_below_wrappers(make: Any) -> None:
+    wraps: list[Any] = [lambda env: env, lambda env: FairnessPenalty(env, alpha=50.0)]
+    plain, penalised = (logged(make(wrap), FairnessCallback(steps=1), learning_rate=0.0, **SMALL)[1] for wrap in wraps)
+    assert plain == penalised and plain[-1]["fairness/gap"] > 0
+
+
 def test_an_own_environment_is_measured_by_its_info() -> None:
     _, rows = logged(Office(), FairnessCallback(steps=32))
     assert {f"fairness/rate/{name}" for name in GROUPS} <= set(rows[-1])
@@ -142,10 +155,13 @@ def test_measures_can_be_names_objects_and_functions_and_have_different_names() 
         ({"stop_when": "equal"}, "stop_when must be one of above, below, got 'equal'"),
         ({"steps": 0}, "steps must be"),
         ({"task": "FairLendin-v0"}, "did you mean 'FairLending-v0'"),
+        ({"task": 5}, "task must be a Task or the id of an environment, got 5"),
+        ({"stop_at": float("nan")}, "stop_at must be a finite number, got nan"),
+        ({"stop_at": "0.05"}, "stop_at must be a finite number, got '0.05'"),
     ],
 )
 def test_wrong_arguments_are_rejected_at_construction(given: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
+    with pytest.raises((ValueError, TypeError), match=error):
         FairnessCallback(**given)
 
 

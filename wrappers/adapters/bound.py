@@ -77,6 +77,7 @@ class Bound:
 
     Attributes:
         rewards: The agents' rewards after the last step, shape (B, agents).
+        given: The agents' rewards from below in the last step, shape (B, agents).
 
     Raises:
         ValueError: The environment lacks what the transform needs; its reward is a vector where a number is needed, or
@@ -107,7 +108,7 @@ class Bound:
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
         self.multi_agent = lanes.rules.multi_agent
         self.space = _of_one(space, lanes, type(transform).__name__) if joint else space
-        self.rewards = np.zeros((self.lanes, self.agents))
+        self.rewards = self.given = np.zeros((self.lanes, self.agents))
         spec: FairSpec = self.face.fair_spec
         setting = Setting(
             lanes=lanes,
@@ -219,7 +220,7 @@ class Bound:
         facts, probs = self.face.interactions, self.face.action_probs
         batch = Batch(observation, reward, facts, decided, ~decided, done, vector, probs)
         out = self.transform(batch)
-        self.rewards, self.face.interactions = out.reward, out.facts
+        self.given, self.rewards, self.face.interactions = batch.reward, out.reward, out.facts
         return batch, out
 
     def reset(self, observation: NDArray[Any], first: Flags | None = None) -> Batch:

@@ -1,6 +1,8 @@
-"""A list of wrappers of other libraries that do not change observations."""
+"""What is known about wrappers of other libraries: which of them do not change observations, and which may rewards."""
 
 from typing import Any
+
+import gymnasium as gym
 
 HARMLESS = frozenset(
     {
@@ -35,3 +37,19 @@ def leaves_observations(layer: Any) -> bool:
     """Return whether this wrapper is known not to change observations; subclasses of known wrappers are not known."""
     kind = type(layer)
     return kind.__module__ in HARMLESS or f"{kind.__module__}.{kind.__qualname__}" in HARMLESS
+
+
+LIBRARY = ("gymnasium.wrappers.", "stable_baselines3.")
+"""Modules whose wrappers change rewards only if they are listed."""
+
+OF_REWARDS = ("gymnasium.wrappers.stateful_reward", "gymnasium.wrappers.transform_reward")
+
+STEPS = (gym.Wrapper.step, gym.ObservationWrapper.step, gym.ActionWrapper.step)
+
+
+def may_change_rewards(layer: Any) -> bool:
+    """Return whether a wrapper of Gymnasium or of a user may change rewards."""
+    kind = type(layer)
+    if kind.__module__.startswith(LIBRARY):
+        return kind.__module__ in OF_REWARDS
+    return isinstance(layer, gym.Wrapper) and kind.step not in STEPS
