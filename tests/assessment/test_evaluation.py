@@ -245,7 +245,7 @@ def test_plots_are_written(tmp_path: Path, office: str) -> None:
         ({"policy": "greddy"}, "policy must be 'random'"),
         ({"env": "FairLendin-v0"}, "did you mean 'FairLending-v0'"),
         ({"parameters": {"horizont": 3}}, "horizon"),
-        ({"task": Task(env_id="FairLending-v0", rate="return_parity")}, "rate must be one of decisions"),
+        ({"task": Task(env_id="FairLending-v0", rate="return_parity")}, "needs agents who earn rewards"),
         ({"task": Task(env_id="FairLending-v0", performance="success")}, "performance must be 'reward' for"),
     ],
 )

@@ -412,8 +412,11 @@ def test_the_histories_of_measures_are_those_of_the_environment() -> None:
         ({"measure": "SP", "charge": "growth"}, "charge must be"),
         ({"measure": "SP", "undefined": "unfair"}, "undefined must be 'last' or 'fair' for demographic_parity"),
         ({"measure": "treatment_equality_raw"}, "must have a finite largest gap.*; treatment_equality_raw has none"),
-        ({"measure": Script(1)}, "measures must be names of notions or functions that create a measure"),
-        ({"measure": Script, "groups": "dialect"}, "groups applies to measures given by name"),
+        (
+            {"measure": Script(1)},
+            "measures must be short, long, rate, names of notions, rates, or functions",
+        ),
+        ({"measure": Script, "groups": "dialect"}, "groups applies to rates and measures given by name"),
         ({"measure": lambda lanes: 0.0}, "measures must be functions that create a Measure of 1 lanes, got 0.0"),
         ({"measure": lambda lanes: Script(2)}, "measures must be functions that create a Measure of 1 lanes"),
         ({"measure": "SP", "alpha": [1.0, 2.0]}, "alpha must be one number or one for each of 1 notions"),
@@ -432,7 +435,7 @@ def test_a_bad_option_of_the_penalty_is_named(settings: dict[str, Any], message:
         ({"notions": "SP"}, "notions need a history"),
         ({"measures": []}, r"measures must be at least one, got \[\]"),
         ({"measures": "SP", "notions": "EO"}, "notions must be left out with measures, got 'EO'"),
-        ({"measures": "return_parity"}, "rate must be one of decisions for a decision-maker"),
+        ({"measures": "return_parity"}, "needs agents who earn rewards"),
     ],
 )
 def test_a_bad_option_of_the_objectives_is_named(settings: dict[str, Any], message: str) -> None:
