@@ -5,7 +5,7 @@ To add a method, write a module with its settings and a `Method`, and add the mo
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -217,8 +217,12 @@ def _unregistered(run: Path, how: str) -> ValueError:
     )
 
 
-def supported() -> Iterator[tuple[Method, dict[str, str]]]:
-    """Yield every method with, for each environment's id, the reason why it is not supported, or ""."""
-    rules = {env_id: task_of(env_id).rules() for env_id in TABLE}
+def supported(env_ids: Iterable[str] | None = None) -> Iterator[tuple[Method, dict[str, str]]]:
+    """Yield every method with, for each environment's id, the reason why it is not supported, or "".
+
+    Args:
+        env_ids: The ids; None: the environments of this package.
+    """
+    rules = {env_id: task_of(env_id).rules() for env_id in (TABLE if env_ids is None else env_ids)}
     for method in methods():
         yield method, {env_id: method.reason(env_id, own, {}) for env_id, own in rules.items()}

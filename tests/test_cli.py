@@ -88,6 +88,27 @@ def test_a_variant_has_a_page_of_its_own() -> None:
     assert "red_bushes" not in said.flat
 
 
+def test_a_page_shows_the_task_and_describes_the_scripted_policies() -> None:
+    said = Said("show", "FairLending-v0")
+    assert (
+        "short-term measure (short) equal_opportunity: gap of true positive rate over the last 500 steps" in said.flat
+    )
+    assert "true positive rate: qualified and selected, divided by qualified" in said.flat
+    assert "parameters horizon=2000, feedback=full" in said.flat
+    assert "training steps 480,000" in said.flat
+    assert "max-reward yes Lends if the expected profit is positive" in said.flat
+    assert "correct - Makes the decision that is correct by the ground truth." in said.flat
+
+
+def test_a_users_environment_has_a_page_and_a_column_of_methods() -> None:
+    said = Said("show", "tests.test_tasks:TestDesk-v0")
+    assert "long-term measure (long) gap of the rate since the start of the episode" in said.flat
+    assert "labels False" in said.flat and "gender: man, woman" in said.flat
+    header = Said("--import", "tests.test_tasks", "show", "methods").text.splitlines()[0].split()
+    assert header[-1] == "TestDesk"
+    assert "variant must be left out" in mistake("show", "tests.test_tasks:TestDesk-v0", "--variant", "x")
+
+
 def test_the_notions_are_listed_with_their_aliases() -> None:
     said = Said("show", "notions")
     assert "demographic_parity (group)" in said.text

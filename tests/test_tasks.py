@@ -191,7 +191,7 @@ def test_a_rate_is_a_measure_wherever_a_name_is_one() -> None:
         FairnessObjectives(envs, measures=[OUTCOMES, "short"]),
         RecordFairness(gym.make("FairHiring-v0", horizon=9), measures=OUTCOMES, groups="gender"),
     ):
-        (transform,) = [bound.transform for bound in transforms(env)]  # type: ignore[arg-type]
+        (transform,) = [bound.transform for bound in transforms(env)]
         assert measures_of(transform)[0].name == "gap of outcomes above 0"
 
 

@@ -18,6 +18,7 @@ from fair_envs.metrics.rates import (
     TRUE_POSITIVE,
     Rate,
     RateMeasure,
+    Step,
     quotients,
     rate_named,
 )
@@ -314,3 +315,9 @@ def test_demographic_parity_of_agents_is_that_of_returns() -> None:
     assert rate_named("EO", of_agents=True) is TRUE_POSITIVE
     with pytest.raises(ValueError, match="rate must be one of"):
         rate_named("treatment_equality", of_agents=False)
+
+
+def test_a_column_that_a_rate_does_not_list_is_named() -> None:
+    step = Step({"action": np.zeros((1, 1), int), "group": np.zeros((1, 1), int)}, None, None)
+    with pytest.raises(AttributeError, match="no column 'outcome', only action, group; list it"):
+        assert step.outcome

@@ -267,6 +267,10 @@ def test_benefits_of_agents_are_added_up_or_divided_by_the_demand(aggregate: Any
     assert objectives(played([0, 0, 0, 0])._replace(facts=record)).vector.tolist() == [expected]  # type: ignore[union-attr]
 
 
+def test_a_vector_of_rates_is_one_of_groups() -> None:
+    assert VectorReward(Env(), rate="equal_opportunity").reward_space.shape == (2,)
+
+
 def test_the_return_of_a_group_can_be_its_rate_in_the_episode() -> None:
     env: Any = VectorReward(Env(seats=100, horizon=12), per="group", rate="equal_opportunity", aggregate="rate")
     for seed in (4, 5):
@@ -285,7 +289,7 @@ def test_the_return_of_a_group_can_be_its_rate_in_the_episode() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rate": "EO"}, "per must be 'group' with a rate, which is one of groups, got 'agent'"),
+        ({"per": "agent", "rate": "EO"}, "per must be 'group' with a rate, which is one of groups, got 'agent'"),
         ({"per": "group", "rate": 3}, "rate must be the name of a notion or a Rate, got 3"),
         ({"per": "group", "rate": "treatment_equality"}, "rate must be one of"),
         ({"per": "group", "groups": "dialect"}, "groups needs a rate, got groups='dialect'"),
