@@ -317,7 +317,7 @@ def parameters_of(env_id: str) -> Mapping[str, Any] | None:
     return {one.name: None if one.default is one.empty else one.default for one in known}
 
 
-def task_for(rules: AnyRules) -> Task:
+def task_of_rules(rules: AnyRules) -> Task:
     """Return the task of the environment with these rules; without a registered task, the one derived from them."""
     name = id_of(rules) if isinstance(rules, Rules) else rules.env_id
     return TASKS[name] if name in TASKS else default_task(name or rules.name, rules)
@@ -344,7 +344,7 @@ def measure_for(
     if spec != rules.spec:
         rules = copy.copy(rules)
         vars(rules)["spec"] = spec
-    task = task_for(rules)
+    task = task_of_rules(rules)
     return (task if groups is None else replace(task, groups=groups)).measure(name, rules, lanes)
 
 
@@ -639,6 +639,6 @@ __all__ = [
     "measure_for",
     "measure_name",
     "rules_for",
-    "task_for",
     "task_of",
+    "task_of_rules",
 ]

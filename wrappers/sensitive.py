@@ -180,8 +180,8 @@ def entries(setting: Setting, features: Sequence[str] | None) -> tuple[int, ...]
     for feature in wanted:
         if feature not in shown:
             more = f", ... ({len(shown)} features)" if len(shown) > NAMED else ""
-            known = (", ".join(shown[:NAMED]) or "none") + more
+            names = (", ".join(shown[:NAMED]) or "none") + more
             raise ValueError(
-                f"features must be named features of {rules.name} ({known}), got {feature!r}{meant(feature, shown)}"
+                f"features must be named features of {rules.name} ({names}), got {feature!r}{meant(feature, shown)}"
             )
     return tuple(shown.index(feature) for feature in wanted)

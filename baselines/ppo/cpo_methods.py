@@ -1,5 +1,6 @@
 """The method CPO: its settings and its training."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -63,6 +64,14 @@ def make_cpo(config: CPOTraining) -> BaseAlgorithm:
     )
 
 
+def never_limited(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a note if the measure was never above its limit in a training, or ""."""
+    found = [row["train/excess"] for row in rows if "train/excess" in row]
+    if not found or any(excess is not None and excess > 0 for excess in found):
+        return ""
+    return "the limit was never exceeded, so it had an effect at most on steps that end near it; set a lower --limit"
+
+
 METHODS = (
     Method(
         name="cpo",
@@ -74,6 +83,7 @@ METHODS = (
         policy=policy,
         unsupported=without_measure,
         own=True,
+        note=never_limited,
         unused=frozenset({"clip_range", "ent_coef", "vf_coef"}),
         presets=RECOMMENDED,
         preset=recommended_preset(CPOTraining),
