@@ -81,6 +81,7 @@ class Method:
         unused: Fields of the settings that this method does not use.
         note: ``note(rows)`` returns what to know about a finished training with these rows of metrics, or "".
         presets: Descriptions of the presets by name; the first preset is the default.
+        preset_sets: Settings that presets choose, so that their defaults say little.
         preset: ``preset(name, given)`` returns the settings of a preset for the settings given so far.
     """
 
@@ -96,6 +97,7 @@ class Method:
     unused: frozenset[str] = frozenset()
     note: Callable[[Sequence[Mapping[str, Any]]], str] = lambda rows: ""
     presets: Mapping[str, str] = field(default_factory=dict)
+    preset_sets: frozenset[str] = frozenset()
     preset: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:

@@ -239,6 +239,9 @@ RECOMMENDED: Mapping[str, str] = {
 }
 """The presets of a method whose only preset is `recommended`."""
 
+SET_BY_RECOMMENDED = frozenset({*FOR_AGENTS, *FOR_DECISIONS, "steps"})
+"""The settings that `recommended` chooses."""
+
 
 def recommended(settings: type[MethodSettings], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the recommended settings of a training, for the settings given so far.

@@ -334,7 +334,7 @@ def chosen_task(env_id: str, given: Mapping[str, Any]) -> Task:
         ValueError: The rate is unknown, or the groups are invalid.
     """
     groups = compared_groups(value_of(given.get("groups") or (), Sequence[str]))
-    changes = {"rate": given.get("rate"), "groups": groups}
+    changes: dict[str, Any] = {"rate": given.get("rate"), "groups": groups}
     return dataclasses.replace(task_of(env_id), **{name: value for name, value in changes.items() if value})
 
 

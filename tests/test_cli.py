@@ -336,6 +336,25 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_help_does_not_show_defaults_that_the_preset_replaces() -> None:
+    said = Said("train", "elbert", "--help").flat
+    assert "Environments that are played in parallel. [the preset decides; an integer at least 1]" in said
+    assert "[the preset decides; a number at least 0]" in said  # of alpha
+    assert "Discount factor. [0.99;" in said
+
+
+def test_a_training_whose_limit_is_never_exceeded_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    said = Said("train", "lagrangian", "FairHiring-v0", "--limit", "1", *SMALL, "--out", tmp_path / "run")
+    assert "note: the limit was never exceeded" in said.flat and "this training equals ppo" in said.flat
+
+
+def test_a_training_of_more_steps_than_asked_for_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    said = Said("train", "ppo", "FairHiring-v0", *SMALL, "--steps", "10", "--out", tmp_path / "run")
+    assert "note: 40 steps were taken instead of 10" in said.flat
+
+
 def missing_options(method: str, text: str) -> list[str]:
     """Return the settings of a method whose options a help text does not show."""
     from fair_envs.baselines.methods import named

@@ -179,8 +179,8 @@ def entries(setting: Setting, features: Sequence[str] | None) -> tuple[int, ...]
         )
     for feature in wanted:
         if feature not in shown:
-            more = f", ... ({len(shown)} features)" if len(shown) > NAMED else ""
-            names = (", ".join(shown[:NAMED]) or "none") + more
+            rest = f", ... ({len(shown)} features)" if len(shown) > NAMED else ""
+            names = (", ".join(shown[:NAMED]) or "none") + rest
             raise ValueError(
                 f"features must be named features of {rules.name} ({names}), got {feature!r}{meant(feature, shown)}"
             )

@@ -11,7 +11,7 @@ from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.cpo import CPO
 from fair_envs.baselines.ppo.methods import evaluate, policy, without_measure
-from fair_envs.baselines.settings import COMMON, RECOMMENDED, PPOSettings, recommended_preset
+from fair_envs.baselines.settings import COMMON, RECOMMENDED, SET_BY_RECOMMENDED, PPOSettings, recommended_preset
 from fair_envs.baselines.training import (
     POLICIES,
     Sharing,
@@ -86,6 +86,7 @@ METHODS = (
         note=never_limited,
         unused=frozenset({"clip_range", "ent_coef", "vf_coef"}),
         presets=RECOMMENDED,
+        preset_sets=SET_BY_RECOMMENDED,
         preset=recommended_preset(CPOTraining),
     ),
 )

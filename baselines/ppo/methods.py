@@ -6,7 +6,7 @@ from typing import Any
 from fair_envs.baselines.agents import AgentsPolicy
 from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
+from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.training import Training, compares_returns, load
@@ -78,6 +78,7 @@ SHARED: dict[str, Any] = {
     "policy": policy,
     "own": True,
     "presets": RECOMMENDED,
+    "preset_sets": SET_BY_RECOMMENDED,
     "preset": recommended_preset(Training),
 }
 METHODS = (

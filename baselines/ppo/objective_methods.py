@@ -8,7 +8,7 @@ from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.functions import OBJECTIVES
 from fair_envs.baselines.ppo.methods import evaluate, missing_measure, policy
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
-from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
+from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED, recommended_preset
 from fair_envs.baselines.training import chosen_task
 from fair_envs.metrics.group import group_members
 
@@ -72,6 +72,7 @@ METHODS = tuple(
         own=True,
         note=never_limited,
         presets=RECOMMENDED,
+        preset_sets=SET_BY_RECOMMENDED | frozenset(STRENGTHS.get(name, {})),
         preset=recommended_preset(ObjectiveTraining, **STRENGTHS.get(name, {})),
     )
     for name in OBJECTIVES

@@ -103,7 +103,12 @@ def setting_options(method: Any) -> dict[str, Any]:
     """Return the annotations of the options for a method's settings and presets."""
     kinds = get_type_hints(method.settings, include_extras=True)
     options: dict[str, Any] = {
-        one.name: option(one.name, kinds[one.name], one.metadata["help"], default_text(one.default))
+        one.name: option(
+            one.name,
+            kinds[one.name],
+            one.metadata["help"],
+            "the preset decides" if one.name in method.preset_sets else default_text(one.default),
+        )
         for one in method.fields()
         if one.name not in UNASKED
     }
