@@ -20,7 +20,7 @@ import numpy as np
 
 from fair_envs.core import Rules
 from fair_envs.core.interactions import FairSpec
-from fair_envs.metrics.followed import NAMES, TeamMeasure, measure_named
+from fair_envs.metrics.followed import NAMES, WINDOW, TeamMeasure, measure_named
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.long_term import (
     IncidentDistance,
@@ -377,6 +377,9 @@ def check_function(path: str) -> None:
 # What the tasks of this package measure -------------------------------------------------------------------------------
 
 
+LEAST_DEMAND = 10  # decisions about a group; rates of fewer are mostly noise, above all with four groups
+
+
 def returns_in_window(rules: Any, lanes: int) -> Measure:
     """Return the gap between the groups' rewards per step in the last 100 steps."""
     return RateMeasure(lanes, RETURN, spec=rules.spec, window=100, name="return parity (100 steps)")
@@ -385,6 +388,12 @@ def returns_in_window(rules: Any, lanes: int) -> Measure:
 def returns_of_episode(rules: Any, lanes: int) -> Measure:
     """Return the gap between the groups' rewards per step since the start of the episode."""
     return RateMeasure(lanes, RETURN, spec=rules.spec, name="return parity (episode)")
+
+
+def selections_in_window(rules: Any, lanes: int) -> Measure:
+    """Return demographic parity over the last 500 decisions, of the groups with at least 10 of them."""
+    notion = "demographic_parity"
+    return RateMeasure(lanes, RATES[notion], spec=rules.spec, window=WINDOW, minimum=LEAST_DEMAND, name=notion)
 
 
 def team_and_qualified(rules: Any, lanes: int) -> Measure:
@@ -554,7 +563,7 @@ for _task in (
     Task(
         env_id="FairHiring-v0",
         summary="Applicants of each gender and nationality should be hired equally often.",
-        short="demographic_parity",
+        short=selections_in_window,
         long=team_and_qualified,
         rate=TRUE_POSITIVE,
         scripted=("correct", "random-rate", "alternate"),

@@ -160,6 +160,16 @@ def test_the_rate_of_a_task_has_the_benefits_and_demands_of_groups() -> None:
     assert measure.totals.shape == (2, 2, 2)
 
 
+def test_the_short_term_measure_of_hiring_is_undefined_until_two_groups_have_ten_decisions() -> None:
+    task = task_of("FairHiring-v0")
+    measure = task.measure("short", task.rules(), 1)
+    for number in range(20):
+        step = {"fair_group": np.array([number % 2]), "fair_action": np.array([number % 2])}
+        value = measure.update({**step, "fair_sensitive": np.zeros((1, 2), int)})
+        assert np.isnan(value[0]) == (number < 19)
+    assert value.tolist() == [1.0] and measure.name == "demographic_parity"
+
+
 def test_given_parameters_override_those_of_the_task() -> None:
     rules: Any = task_of("FairLending-v0").rules(horizon=7)
     assert (rules.params.horizon, rules.params.feedback) == (7, "full")
