@@ -209,7 +209,8 @@ def notes_on(method: Any, config: Any, folder: Path) -> Iterator[str]:
             f"note: {taken:,} steps were taken instead of {config.steps:,}: a training has whole iterations, and one "
             f"of {method.name} is longer with these settings (episodes, lanes, steps of a rollout)"
         )
-    if note := method.note(read_json(folder / "metrics.json", list)):
+    metrics = folder / "metrics.json"
+    if metrics.is_file() and (note := method.note(read_json(metrics, list))):
         yield f"note: {note}"
 
 
