@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 
-from fair_envs.assessment.played import System, id_of, task_given
+from fair_envs.assessment.played import System, task_given
 from fair_envs.baselines.ppo.ppo import lanes_env_of
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import PREFIX, FairSpec, columns
 from fair_envs.metrics.gaps import numbered
 from fair_envs.metrics.intervals import check_choice
 from fair_envs.metrics.measures import Measure, MeasureOf
-from fair_envs.metrics.rates import quotients
+from fair_envs.metrics.rates import Rate, quotients
+from fair_envs.registration import id_of
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import PositiveInt, checked
 from fair_envs.tasks import TASKS, Task, default_task
@@ -24,6 +25,7 @@ from fair_envs.wrappers.adapters.own import OwnRules
 
 GROUP = "fairness"
 When = Literal["above", "below"]
+MeasureLike = str | Rate | Measure | MeasureOf
 
 
 class FairnessCallback(BaseCallback):
@@ -39,9 +41,9 @@ class FairnessCallback(BaseCallback):
     environment of Stable-Baselines3. Your own environment also works if its ``info`` has the record.
 
     Args:
-        measures: What is measured: names (``"short"`` and ``"long"`` of the task, or notions such as
-            ``"equal_opportunity"``), measures, or functions from a number of lanes to a measure. None: the task's
-            short-term and long-term measure.
+        measures: What is measured, one or several: names (``"short"``, ``"long"`` and ``"rate"`` of the task, or
+            notions such as ``"equal_opportunity"``), rates, measures, or functions from a number of lanes to a measure.
+            None: the task's short-term and long-term measure.
         task: The task, or the id of an environment whose task is used; None: that of the environment.
         steps: Smallest number of steps, over all environments, in a logged mean. Numbers are logged at the end of the
             first rollout with which there are as many, and then start again.
@@ -65,7 +67,7 @@ class FairnessCallback(BaseCallback):
 
     def __init__(
         self,
-        measures: Sequence[str | Measure | MeasureOf] | None = None,
+        measures: MeasureLike | Sequence[MeasureLike] | None = None,
         *,
         task: Task | str | None = None,
         steps: int = 500,
@@ -74,10 +76,12 @@ class FairnessCallback(BaseCallback):
         verbose: int = 0,
     ) -> None:
         super().__init__(verbose)
-        if isinstance(measures, str) or (measures is not None and not measures):
-            raise ValueError(f"measures must be a list of at least one measure, got {measures!r}")
+        several = isinstance(measures, (list, tuple))
+        if several and not measures:
+            raise ValueError(f"measures must be at least one measure, got {measures!r}")
         check_choice(stop_when, "stop_when", ("above", "below"))
-        self._given = ("short", "long") if measures is None else tuple(measures)
+        given: Any = measures if several else (measures,)
+        self._given = ("short", "long") if measures is None else tuple(given)
         self._task = task_given(task)
         self._least = checked("steps", steps, PositiveInt)
         self.stop_at: float | None = None if stop_at is None else checked("stop_at", stop_at, float)
@@ -168,7 +172,7 @@ def _check_probs(info: Mapping[str, Any], name: str) -> None:
 
 def _made(given: Any, task: Task, rules: Any, lanes: int) -> Measure:
     """Return a measure that was given by name, as an object or as a function of the number of lanes."""
-    found = task.measure(given, rules, lanes) if isinstance(given, str) else given
+    found = task.measure(given, rules, lanes) if isinstance(given, (str, Rate)) else given
     if not isinstance(found, Measure) and callable(found):
         found = found(lanes)
     if not isinstance(found, Measure):

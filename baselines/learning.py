@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+import torch as th
 from stable_baselines3.common.logger import Logger
 
 from fair_envs.baselines.runs import Run, serialized
@@ -85,6 +87,7 @@ def train_learner(
     )
     with stoppable(), isolated_random_state(settings.threads), begun as (run, learner):
         with run.log(learner) as logger:
+            check_plain(learner.snapshot().state(), "state()")  # before the first iteration
             keeper = _Keeper(run, learner, logger, every=kept_every)
 
             def each(learner: L, row: Mapping[str, float]) -> None:
@@ -97,6 +100,33 @@ def train_learner(
                 keeper.write()
         finish(learner, run.folder)
         return learner
+
+
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def check_plain(state: Any, name: str) -> None:
+    """Raise ValueError if a state does not contain only tensors and plain data, which a checkpoint can be read from.
+
+    Args:
+        state: The state, or an entry of it.
+        name: Its name, for the message.
+    """
+    if isinstance(state, th.Tensor) or type(state) in PLAIN:
+        return
+    if isinstance(state, Mapping):
+        for key, value in state.items():
+            check_plain(value, f"{name}[{key!r}]")
+    elif isinstance(state, (list, tuple, set)):
+        for place, value in enumerate(state):
+            check_plain(value, f"{name}[{place}]")
+    else:
+        kind = type(state)
+        instead = "torch.as_tensor()" if isinstance(state, np.ndarray) else "a Python number, such as float()"
+        raise ValueError(
+            f"{name} must be a tensor, or a number, a text, a list or a dictionary of Python, got "
+            f"{kind.__module__}.{kind.__qualname__}; use {instead}"
+        )
 
 
 def load_learner(run: str | Path, kind: type[S], make: Callable[[S], L]) -> tuple[L, S]:
@@ -153,4 +183,6 @@ class _Keeper:
         """Write a checkpoint from which the training can be resumed."""
         if self._held is not None:
             snapshot, place = self._held
-            self._run.write(serialized({**snapshot.state(), **place, "unlogged": []}))
+            state = snapshot.state()
+            check_plain(state, "state()")
+            self._run.write(serialized({**state, **place, "unlogged": []}))

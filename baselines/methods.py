@@ -5,7 +5,7 @@ To add a method, write a module with its settings and a `Method`, and add the mo
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,8 @@ MODULES = (
     "team.methods",
 )
 """The modules of this package that define ``METHODS``."""
+
+SUGGESTED = 6  # methods that an error suggests at most, beginning with those with the same settings
 
 
 class Test(NamedTuple):
@@ -77,7 +79,9 @@ class Method:
             settings, or "", see `reason`.
         own: Whether the method trains on environments that are registered only with Gymnasium.
         unused: Fields of the settings that this method does not use.
+        note: ``note(rows)`` returns what to know about a finished training with these rows of metrics, or "".
         presets: Descriptions of the presets by name; the first preset is the default.
+        preset_sets: Settings that presets choose, so that their defaults say little.
         preset: ``preset(name, given)`` returns the settings of a preset for the settings given so far.
     """
 
@@ -91,7 +95,9 @@ class Method:
     unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
     own: bool = False
     unused: frozenset[str] = frozenset()
+    note: Callable[[Sequence[Mapping[str, Any]]], str] = lambda rows: ""
     presets: Mapping[str, str] = field(default_factory=dict)
+    preset_sets: frozenset[str] = frozenset()
     preset: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -185,8 +191,10 @@ def method_for(name: str, env_id: str, given: Mapping[str, Any] | None = None) -
     why = method.reason(env_id, rules, settings)
     if not why:
         return method
-    others = sorted(one.name for one in methods() if not one.reason(env_id, rules, settings))
-    tried = f"try {', '.join(others)}" if others else "no method supports it"
+    others = [one for one in methods() if not one.reason(env_id, rules, settings)]
+    related = sorted(others, key=lambda one: one.settings is not method.settings)[:SUGGESTED]
+    tried = f"try {', '.join(one.name for one in related)}" if related else "no method supports it"
+    tried += "; see all with: fair-envs show methods" if len(others) > SUGGESTED else ""
     raise ValueError(f"method must support {env_id}, got {name!r}, which {why}; {tried}")
 
 
@@ -217,8 +225,12 @@ def _unregistered(run: Path, how: str) -> ValueError:
     )
 
 
-def supported() -> Iterator[tuple[Method, dict[str, str]]]:
-    """Yield every method with, for each environment's id, the reason why it is not supported, or ""."""
-    rules = {env_id: task_of(env_id).rules() for env_id in TABLE}
+def supported(env_ids: Iterable[str] | None = None) -> Iterator[tuple[Method, dict[str, str]]]:
+    """Yield every method with, for each environment's id, the reason why it is not supported, or "".
+
+    Args:
+        env_ids: The ids; None: the environments of this package.
+    """
+    rules = {env_id: task_of(env_id).rules() for env_id in (TABLE if env_ids is None else env_ids)}
     for method in methods():
         yield method, {env_id: method.reason(env_id, own, {}) for env_id, own in rules.items()}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_type_hints
 
+from fair_envs.metrics.group import Groups
 from fair_envs.support.parameters import (
     NonNegative,
     NonNegativeInt,
@@ -57,6 +58,25 @@ COMMON: Mapping[str, str] = {
     "device": "Device of the networks; only the CPU is supported, on which networks of this size train fastest.",
 }
 """Help texts of settings that have the same meaning in several methods, by name."""
+
+
+GROUPS_HELP = "Groups that are compared: sensitive attributes, or one group against all others, as in continent=NA."
+
+
+def compared_groups(groups: Sequence[str]) -> Groups:
+    """Return groups of a setting, as `fair_envs.metrics.group.group_members` takes them; None: there are none.
+
+    Args:
+        groups: Names of sensitive attributes, or criteria such as ``"gender=woman"``.
+
+    Raises:
+        ValueError: There are both.
+    """
+    if len({"=" in entry for entry in groups}) > 1:
+        raise ValueError(f"groups must be attributes or criteria such as gender=woman, not both, got {groups}")
+    if groups and "=" in groups[0]:
+        return dict(entry.split("=", 1) for entry in groups)
+    return tuple(groups) or None
 
 
 def plain_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,6 +238,9 @@ RECOMMENDED: Mapping[str, str] = {
     + ", ".join(f"{name} {value}" for name, value in FOR_DECISIONS.items())
 }
 """The presets of a method whose only preset is `recommended`."""
+
+SET_BY_RECOMMENDED = frozenset({*FOR_AGENTS, *FOR_DECISIONS, "steps"})
+"""The settings that `recommended` chooses."""
 
 
 def recommended(settings: type[MethodSettings], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from fair_envs.baselines.settings import (
     FOR_AGENTS,
     OnPolicySettings,
     PPOSettings,
+    compared_groups,
     plain_defaults,
     plain_parameters,
 )
@@ -46,11 +47,12 @@ from fair_envs.support.parameters import (
     PositiveInt,
     Range,
     setting,
+    value_of,
 )
 from fair_envs.support.progress import Advance, progress_bar
 from fair_envs.support.seeds import LANES_EACH, TRAINING_SEEDS
 from fair_envs.support.stopping import stoppable
-from fair_envs.tasks import AnyRules, MeasureFor, rules_for, task_of
+from fair_envs.tasks import AnyRules, MeasureFor, Task, rules_for, task_of
 from fair_envs.wrappers.objectives import FenReward
 
 Algorithm = Literal["ppo", "fair-ppo", "sb3-ppo", "fen-reward"]
@@ -334,8 +336,23 @@ def compares_returns(rules: AnyRules) -> bool:
 
 
 def measure_of(config: OnPolicySettings, name: str, rules: AnyRules) -> MeasureFor:
-    """Return the factory of a measure of the environment's task, see `fair_envs.tasks.Task.factory`."""
-    return task_of(config.env_id).factory(name, rules)
+    """Return the factory of a measure of the training's task, see `fair_envs.tasks.Task.factory`."""
+    return chosen_task(config.env_id, vars(config)).factory(name, rules)
+
+
+def chosen_task(env_id: str, given: Mapping[str, Any]) -> Task:
+    """Return the task of an environment, with the rate and groups of a training's settings, if they are given.
+
+    Args:
+        env_id: Id of the environment.
+        given: Settings, of which ``rate`` and ``groups`` are read.
+
+    Raises:
+        ValueError: The rate is unknown, or the groups are invalid.
+    """
+    groups = compared_groups(value_of(given.get("groups") or (), Sequence[str]))
+    changes: dict[str, Any] = {"rate": given.get("rate"), "groups": groups}
+    return dataclasses.replace(task_of(env_id), **{name: value for name, value in changes.items() if value})
 
 
 def train(

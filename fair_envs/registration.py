@@ -119,6 +119,13 @@ def known_id(env_id: str) -> str:
     return name
 
 
+def id_of(rules: "Rules") -> str:
+    """Return the id with which rules are registered; the name of their class if they are not."""
+    module = type(rules).__module__
+    found = (name for name, entry in TABLE.items() if module == entry.module or module.startswith(f"{entry.module}."))
+    return next(found, type(rules).__name__)
+
+
 def make_rules(env_id: str, **parameters: Any) -> "Rules":
     """Return the rules of an environment with these parameters; ``variant`` selects among its rules.
 

@@ -8,16 +8,19 @@ without a task, `task_of` derives one from the environment's record.
     add_task(Task(env_id="School-v0", short="equal_opportunity", rate="equal_opportunity", scripted=()))
 """
 
+import copy
+import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
 
 from fair_envs.core import Rules
-from fair_envs.metrics.followed import TeamMeasure, measure_named
+from fair_envs.core.interactions import FairSpec
+from fair_envs.metrics.followed import NAMES, WINDOW, TeamMeasure, measure_named
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.long_term import (
     IncidentDistance,
@@ -27,8 +30,10 @@ from fair_envs.metrics.long_term import (
     WindowDistance,
 )
 from fair_envs.metrics.measures import Measure, MeasureOf
+from fair_envs.metrics.notions import canonical_name
 from fair_envs.metrics.rates import (
     NEED_MET,
+    RATES,
     RETURN,
     TRUE_NEGATIVE,
     TRUE_POSITIVE,
@@ -38,8 +43,8 @@ from fair_envs.metrics.rates import (
     Step,
     rate_named,
 )
-from fair_envs.registration import TABLE, make_rules
-from fair_envs.support.imports import PATH, module_of
+from fair_envs.registration import TABLE, find, id_of, make_rules
+from fair_envs.support.imports import PATH, imported, module_of
 from fair_envs.support.parameters import PositiveInt, checked, meant
 from fair_envs.wrappers.adapters.own import OwnRules, own_rules
 
@@ -58,6 +63,8 @@ Performance = Literal["reward", "success"]
 Which = Literal["short", "long", "rate"]
 """A task's measures: in a window, over the episode or the state of the world, and the gap of the welfare's rate."""
 
+OF_TASK: tuple[str, ...] = get_args(Which)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
@@ -68,23 +75,28 @@ class Task:
         summary: One sentence about what is fair and for whom.
         parameters: Parameters of the environment that the task sets; given parameters override them.
         performance: See `Performance`.
-        short: The short-term measure: the name of a notion, or a function of the rules and the number of lanes.
+        short: The short-term measure: the name of a notion, a `Rate`, or a function of the rules and the number of
+            lanes. Notions and rates are measured over the last 500 steps of the episode.
         long: The long-term measure; None: the gap of the rate since the start of the episode.
         rate: The benefit and demand of groups: the name of a notion that compares one rate, a `Rate`, or a function of
             the rules that returns one.
         groups: The compared groups, see `fair_envs.metrics.group.group_members`; None: those of ``fair_group``.
-        scripted: Names of scripted policies for comparison, see `fair_envs.core.Rules.policies`.
+        scripted: Names of scripted policies for comparison, see `fair_envs.core.Rules.policies`, or import paths of
+            functions, ``"module:function"``.
         steps: Training budget in steps of the learner's rows.
         massager: Creates what alters uncertain decisions in F-PPO, a function or its import path ``"module:function"``;
             None: the general `fair_envs.baselines.ppo.massaging.RateMassager` where it works.
+
+    Raises:
+        ValueError: A field has a value outside its range, or names an unknown notion.
     """
 
     env_id: str
     summary: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     performance: Performance = "reward"
-    short: str | MeasureMaker = "demographic_parity"
-    long: str | MeasureMaker | None = None
+    short: str | Rate | MeasureMaker = "demographic_parity"
+    long: str | Rate | MeasureMaker | None = None
     rate: str | Rate | Callable[[Any], Rate] = "demographic_parity"
     groups: Groups = None
     scripted: Sequence[str] = ()
@@ -98,6 +110,9 @@ class Task:
         checked("steps", self.steps, PositiveInt)
         if isinstance(self.scripted, str):
             raise ValueError(f"scripted must be a list of names, got {self.scripted!r}")
+        for name, known in (("short", NAMES), ("long", NAMES), ("rate", RATES)):
+            if isinstance(getattr(self, name), str):
+                canonical_name(name, getattr(self, name), known)
 
     def merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the task's parameters, overridden by the given ones; a given variant has only its own parameters."""
@@ -130,25 +145,27 @@ class Task:
         rate = self.rate_of(rules)
         return RateMeasure(lanes, rate, spec=rules.spec, groups=self.groups, window=window, keeps=keeps)
 
-    def measure(self, name: str, rules: Any, lanes: int) -> Measure:
-        """Return one of the task's measures, or that of another notion.
+    def measure(self, name: str | Rate, rules: Any, lanes: int) -> Measure:
+        """Return one of the task's measures, or that of another notion or rate.
 
         Args:
-            name: ``"short"``, ``"long"``, ``"rate"``, or the name or alias of a notion.
+            name: ``"short"``, ``"long"``, ``"rate"``, the name or alias of a notion, or a `Rate`.
             rules: The rules of the environment.
             lanes: Number of lanes.
 
         Raises:
             ValueError: The name is unknown, or the record of the environment does not contain what is needed.
         """
-        chosen: str | MeasureMaker | None = {"short": self.short, "long": self.long, "rate": None}.get(name, name)
+        chosen: str | Rate | MeasureMaker | None = measure_name(name)
+        if chosen in OF_TASK:
+            chosen = {"short": self.short, "long": self.long, "rate": None}[str(chosen)]
         if chosen is None:
             return self.rate_measure(rules, lanes)
-        if not isinstance(chosen, str):
+        if not isinstance(chosen, (str, Rate)):
             return chosen(rules, lanes)
         return measure_named(chosen, lanes, spec=rules.spec, of_agents=rules.multi_agent, groups=self.groups)
 
-    def factory(self, name: str, rules: Any) -> "MeasureFor":
+    def factory(self, name: str | Rate, rules: Any) -> "MeasureFor":
         """Return a function that creates a measure for a number of lanes, for wrappers and followers of lanes.
 
         Args:
@@ -177,9 +194,9 @@ class Task:
         for name in ("short", "long", "rate"):
             self.measure(name, rules, 1)
         for policy in self.scripted:
+            check_scripted(policy, rules.policies)
             if policy not in rules.policies:
-                known = ", ".join(rules.policies) or "no policy"
-                raise ValueError(f"scripted must be among {known}, got {policy!r}{meant(policy, rules.policies)}")
+                check_function(policy)
 
 
 @dataclass(frozen=True)
@@ -193,7 +210,7 @@ class MeasureFor:
     """
 
     task: Task
-    name: str
+    name: str | Rate
     rules: Any
 
     def __call__(self, lanes: int) -> Measure:
@@ -209,7 +226,16 @@ TASKS: dict[str, Task] = {}
 
 
 def add_task(task: Task) -> Task:
-    """Register a task, in place of an earlier one for the same environment, and return it."""
+    """Register a task, in place of an earlier one for the same environment, and return it.
+
+    Raises:
+        ValueError: A scripted policy does not exist. Functions ``"module:function"`` are not imported yet: the module
+            that registers a task may define them later. `Task.check` also checks those, and the measures.
+    """
+    if task.scripted:
+        known = importlib.import_module(find(task.env_id).module).Env.rules.policies if task.env_id in TABLE else {}
+        for policy in task.scripted:
+            check_scripted(policy, known)
     TASKS[task.env_id] = task
     return task
 
@@ -291,7 +317,67 @@ def parameters_of(env_id: str) -> Mapping[str, Any] | None:
     return {one.name: None if one.default is one.empty else one.default for one in known}
 
 
+def task_of_rules(rules: AnyRules) -> Task:
+    """Return the task of the environment with these rules; without a registered task, the one derived from them."""
+    name = id_of(rules) if isinstance(rules, Rules) else rules.env_id
+    return TASKS[name] if name in TASKS else default_task(name or rules.name, rules)
+
+
+def measure_for(
+    name: str, rules: AnyRules, lanes: int, *, spec: FairSpec | None = None, groups: Groups = None
+) -> Measure:
+    """Return a measure by its name: one of the environment's task, or that of a notion.
+
+    Args:
+        name: ``"short"``, ``"long"``, ``"rate"``, or the name or alias of a notion.
+        rules: The rules of the environment.
+        lanes: Number of lanes.
+        spec: The description of the environment as wrappers report it; None: that of the rules.
+        groups: The compared groups; None: those of the task for its measures, otherwise those of ``fair_group``.
+
+    Raises:
+        ValueError: The name is unknown, or the record of the environment does not contain what is needed.
+    """
+    spec = spec or rules.spec
+    if measure_name(name) not in OF_TASK:
+        return measure_named(name, lanes, spec=spec, of_agents=rules.multi_agent, groups=groups)
+    if spec != rules.spec:
+        rules = copy.copy(rules)
+        vars(rules)["spec"] = spec
+    task = task_of_rules(rules)
+    return (task if groups is None else replace(task, groups=groups)).measure(name, rules, lanes)
+
+
+def measure_name(name: Any) -> Any:
+    """Return a rate as it is, or the canonical name of a measure: one of the task, or a notion.
+
+    Raises:
+        ValueError: The name is unknown.
+    """
+    return name if isinstance(name, Rate) else canonical_name("measure", name, (*OF_TASK, *NAMES))
+
+
+def check_scripted(name: str, known: Mapping[str, str]) -> None:
+    """Raise ValueError if a policy is neither an environment's own one nor an import path."""
+    if name not in known and not PATH.fullmatch(name):
+        own = f"{', '.join(known)}, or " if known else ""
+        raise ValueError(f"scripted must be among {own}functions 'module:function', got {name!r}{meant(name, known)}")
+
+
+def check_function(path: str) -> None:
+    """Raise ValueError if there is no function ``"module:function"``."""
+    try:
+        found = imported(path)
+    except (AttributeError, ImportError) as error:
+        raise ValueError(f"scripted must be among functions that can be imported, got {path!r}: {error}") from error
+    if not callable(found):
+        raise ValueError(f"scripted must be among functions, got {path!r}, which is {found!r}")
+
+
 # What the tasks of this package measure -------------------------------------------------------------------------------
+
+
+LEAST_DEMAND = 10  # decisions about a group; rates of fewer are mostly noise, above all with four groups
 
 
 def returns_in_window(rules: Any, lanes: int) -> Measure:
@@ -302,6 +388,12 @@ def returns_in_window(rules: Any, lanes: int) -> Measure:
 def returns_of_episode(rules: Any, lanes: int) -> Measure:
     """Return the gap between the groups' rewards per step since the start of the episode."""
     return RateMeasure(lanes, RETURN, spec=rules.spec, name="return parity (episode)")
+
+
+def selections_in_window(rules: Any, lanes: int) -> Measure:
+    """Return demographic parity over the last 500 decisions, of the groups with at least 10 of them."""
+    notion = "demographic_parity"
+    return RateMeasure(lanes, RATES[notion], spec=rules.spec, window=WINDOW, minimum=LEAST_DEMAND, name=notion)
 
 
 def team_and_qualified(rules: Any, lanes: int) -> Measure:
@@ -471,7 +563,7 @@ for _task in (
     Task(
         env_id="FairHiring-v0",
         summary="Applicants of each gender and nationality should be hired equally often.",
-        short="demographic_parity",
+        short=selections_in_window,
         long=team_and_qualified,
         rate=TRUE_POSITIVE,
         scripted=("correct", "random-rate", "alternate"),
@@ -541,7 +633,7 @@ for _task in (
         steps=1_280_000,
     ),
 ):
-    add_task(_task)
+    TASKS[_task.env_id] = _task
 
 
 __all__ = [
@@ -553,6 +645,9 @@ __all__ = [
     "add_task",
     "default_task",
     "environment_id",
+    "measure_for",
+    "measure_name",
     "rules_for",
     "task_of",
+    "task_of_rules",
 ]

@@ -89,6 +89,27 @@ def test_a_variant_has_a_page_of_its_own() -> None:
     assert "red_bushes" not in said.flat
 
 
+def test_a_page_shows_the_task_and_describes_the_scripted_policies() -> None:
+    said = Said("show", "FairLending-v0")
+    assert (
+        "short-term measure (short) equal_opportunity: gap of true positive rate over the last 500 steps" in said.flat
+    )
+    assert "true positive rate: qualified and selected, divided by qualified" in said.flat
+    assert "parameters horizon=2000, feedback=full" in said.flat
+    assert "training steps 480,000" in said.flat
+    assert "max-reward yes Lends if the expected profit is positive" in said.flat
+    assert "correct - Makes the decision that is correct by the ground truth." in said.flat
+
+
+def test_a_users_environment_has_a_page_and_a_column_of_methods() -> None:
+    said = Said("show", "tests.test_tasks:TestDesk-v0")
+    assert "long-term measure (long) gap of the rate since the start of the episode" in said.flat
+    assert "labels False" in said.flat and "gender: man, woman" in said.flat
+    header = Said("--import", "tests.test_tasks", "show", "methods").text.splitlines()[0].split()
+    assert header[-1] == "TestDesk"
+    assert "variant must be left out" in mistake("show", "tests.test_tasks:TestDesk-v0", "--variant", "x")
+
+
 def test_the_notions_are_listed_with_their_aliases() -> None:
     said = Said("show", "notions")
     assert "demographic_parity (group)" in said.text
@@ -314,6 +335,25 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert said.code == 0, said.text
     assert f"fair-envs evaluate {folder}" in said.text
     return folder
+
+
+def test_help_does_not_show_defaults_that_the_preset_replaces() -> None:
+    said = Said("train", "elbert", "--help").flat
+    assert "Environments that are played in parallel. [the preset decides; an integer at least 1]" in said
+    assert "[the preset decides; a number at least 0]" in said  # of alpha
+    assert "Discount factor. [0.99;" in said
+
+
+def test_a_training_whose_limit_is_never_exceeded_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    said = Said("train", "lagrangian", "FairHiring-v0", "--limit", "1", *SMALL, "--out", tmp_path / "run")
+    assert "note: the limit was never exceeded" in said.flat and "this training equals ppo" in said.flat
+
+
+def test_a_training_of_more_steps_than_asked_for_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    said = Said("train", "ppo", "FairHiring-v0", *SMALL, "--steps", "10", "--out", tmp_path / "run")
+    assert "note: 40 steps were taken instead of 10" in said.flat
 
 
 def missing_options(method: str, text: str) -> list[str]:

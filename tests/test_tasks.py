@@ -13,7 +13,7 @@ from fair_envs import TABLE, make_rules
 from fair_envs.core.interactions import FairSpec, record
 from fair_envs.evaluation import LanesWorld, RandomPolicy, Transition, begun, rollout, scripted
 from fair_envs.metrics.measures import Measure
-from fair_envs.metrics.rates import RETURN, SELECTION, TRUE_POSITIVE, RateMeasure
+from fair_envs.metrics.rates import RETURN, SELECTION, TRUE_POSITIVE, Rate, RateMeasure
 from fair_envs.tasks import (
     TASKS,
     MeasureFor,
@@ -25,7 +25,8 @@ from fair_envs.tasks import (
     rules_for,
     task_of,
 )
-from fair_envs.wrappers import FairnessPenalty
+from fair_envs.wrappers import FairnessObjectives, FairnessPenalty, RecordFairness
+from fair_envs.wrappers.adapters.bound import transforms
 from tests.helpers import uncompiled
 
 LANES = 3
@@ -159,6 +160,16 @@ def test_the_rate_of_a_task_has_the_benefits_and_demands_of_groups() -> None:
     assert measure.totals.shape == (2, 2, 2)
 
 
+def test_the_short_term_measure_of_hiring_is_undefined_until_two_groups_have_ten_decisions() -> None:
+    task = task_of("FairHiring-v0")
+    measure = task.measure("short", task.rules(), 1)
+    for number in range(20):
+        step = {"fair_group": np.array([number % 2]), "fair_action": np.array([number % 2])}
+        value = measure.update({**step, "fair_sensitive": np.zeros((1, 2), int)})
+        assert np.isnan(value[0]) == (number < 19)
+    assert value.tolist() == [1.0] and measure.name == "demographic_parity"
+
+
 def test_given_parameters_override_those_of_the_task() -> None:
     rules: Any = task_of("FairLending-v0").rules(horizon=7)
     assert (rules.params.horizon, rules.params.feedback) == (7, "full")
@@ -169,6 +180,58 @@ def test_a_task_measures_any_notion_by_its_name() -> None:
     measure = task.measure("SP", task.rules(), 2)
     assert isinstance(measure, RateMeasure) and measure.group_names == WHO
     assert task.measure("long", task.rules(), 1).name == "gap of selection rate"  # of the rate, if none is given
+
+
+OUTCOMES = Rate(
+    name="outcomes above 0",
+    benefit="people with an outcome above 0",
+    demand="people decided on",
+    parts=lambda step: (step.outcome > 0, step.action >= 0),
+    columns=("action", "outcome"),
+)
+
+
+def test_a_rate_is_a_measure_wherever_a_name_is_one() -> None:
+    task = Task(env_id="FairHiring-v0", short=OUTCOMES, groups="gender")
+    for measure in (task.measure("short", task.rules(), 2), task.measure(OUTCOMES, task.rules(), 2)):
+        assert isinstance(measure, RateMeasure) and measure.rate is OUTCOMES and measure.group_names == WHO
+    envs = gym.make_vec("FairHiring-v0", num_envs=2, horizon=9)
+    for env in (
+        FairnessPenalty(gym.make("FairHiring-v0", horizon=9), measure=OUTCOMES),
+        FairnessObjectives(envs, measures=[OUTCOMES, "short"]),
+        RecordFairness(gym.make("FairHiring-v0", horizon=9), measures=OUTCOMES, groups="gender"),
+    ):
+        (transform,) = [bound.transform for bound in transforms(env)]
+        assert measures_of(transform)[0].name == "gap of outcomes above 0"
+
+
+def measures_of(transform: Any) -> Any:
+    return (transform.source if hasattr(transform, "source") else transform._followed).measures
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_wrappers_measure_what_the_task_measures(name: Any) -> None:
+    env: Any = FairnessPenalty(gym.make("FairHiring-v0", horizon=9), measure=name)
+    (followed,) = measures_of(next(iter(transforms(env))).transform)
+    task = task_of("FairHiring-v0")
+    assert followed.name == task.measure(name, task.rules(), 1).name
+
+
+def test_wrappers_measure_the_task_of_a_users_environment() -> None:
+    own = Task(env_id="TestDesk-v0", short="equal_opportunity", rate="equal_opportunity")
+    TASKS["TestDesk-v0"] = own
+    try:
+        env: Any = FairnessPenalty(gym.make("TestDesk-v0", labels=True), measure="short")
+        assert measures_of(next(iter(transforms(env))).transform)[0].name == "equal_opportunity"
+        vector: Any = FairnessObjectives(gym.make_vec("TestDesk-v0", num_envs=2, labels=True), measures="short")
+        assert measures_of(next(iter(transforms(vector))).transform)[0].name == "equal_opportunity"
+    finally:
+        del TASKS["TestDesk-v0"]
+
+
+def test_given_groups_replace_those_of_the_task() -> None:
+    env: Any = FairnessPenalty(gym.make("FairHiring-v0", horizon=9), measure="rate", groups="gender")
+    assert measures_of(next(iter(transforms(env))).transform)[0].group_names == WHO
 
 
 def test_a_factory_can_be_pickled_and_given_to_a_wrapper() -> None:
@@ -239,6 +302,28 @@ def test_agents_are_compared_by_their_returns_unless_a_task_says_otherwise() -> 
     assert task.rate_of(toys.Countdown()) is RETURN
 
 
+def test_a_task_with_an_unknown_policy_is_not_added() -> None:
+    with pytest.raises(ValueError, match=r"scripted must be among always, .*, got 'corect'; did you mean 'correct'"):
+        add_task(Task(env_id="FairHiring-v0", scripted=("corect",)))
+    with pytest.raises(ValueError, match="scripted must be among functions 'module:function', got 'nonsense'"):
+        add_task(Task(env_id="TestDesk-v0", scripted=("nonsense",)))
+    assert "TestDesk-v0" not in TASKS and TASKS["FairHiring-v0"].summary
+
+
+def toss(observation: Any, uniforms: Any) -> Any:
+    """Decide by a coin."""
+    return np.asarray(uniforms) < 0.5
+
+
+def test_functions_of_a_module_can_be_policies_of_a_task() -> None:
+    Task(env_id="TestDesk-v0", scripted=("tests.test_tasks:toss",)).check()
+    for path in ("tests.test_tasks:absent", "no_such_module:toss"):
+        with pytest.raises(ValueError, match="scripted must be among functions that can be imported, got"):
+            Task(env_id="TestDesk-v0", scripted=(path,)).check()
+    with pytest.raises(ValueError, match="scripted must be among functions, got"):
+        Task(env_id="TestDesk-v0", scripted=("tests.test_tasks:WHO",)).check()
+
+
 def test_an_own_task_replaces_the_derived_one() -> None:
     assert task_of("TestDesk-v0").rate == "demographic_parity"
     own = Task(env_id="TestDesk-v0", rate=SELECTION, summary="Both genders get the same.", scripted=())
@@ -266,6 +351,9 @@ def test_a_users_environment_without_a_record_has_no_task() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"short": "fooo"}, "short must be one of demographic_parity, .*, got 'fooo'"),
+        ({"long": "fooo"}, "long must be one of demographic_parity, .*, got 'fooo'"),
+        ({"rate": "treatment_equality"}, "rate must be one of demographic_parity, .*, got 'treatment_equality'"),
         ({"performance": "profit"}, "performance must be"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"scripted": "greedy"}, "scripted must be a list of names, got 'greedy'"),
@@ -279,11 +367,26 @@ def test_a_bad_field_is_named(settings: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("env_id", "parameters", "settings", "message"),
     [
-        ("FairHiring-v0", {"feedback": "none"}, {"rate": "EO"}, "rate must need no labels, which the environment does"),
-        ("FairHiring-v0", {}, {"rate": RETURN}, "rate must be one of decisions for a decision-maker"),
-        ("FairHiring-v0", {}, {"short": "shrot"}, "measure must be one of"),
+        (
+            "FairHiring-v0",
+            {"feedback": "none"},
+            {"rate": "EO"},
+            "equal_opportunity .* needs labels",
+        ),
+        (
+            "FairHiring-v0",
+            {},
+            {"rate": RETURN},
+            "needs agents who earn rewards; .* one decision-maker",
+        ),
+        ("FairHiring-v0", {}, {"short": "shrot"}, "short must be one of"),
         ("FairHiring-v0", {}, {"scripted": ("corect",)}, "scripted must be among .* did you mean 'correct'"),
-        ("FairHarvest-v0", {}, {"short": "EO"}, "rate must be one for 8 kinds of decisions"),
+        (
+            "FairHarvest-v0",
+            {},
+            {"short": "EO"},
+            "needs two kinds of decisions, 0 and 1; .* has 8 kinds",
+        ),
     ],
 )
 def test_what_an_environment_lacks_for_a_task_is_named(

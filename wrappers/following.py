@@ -12,11 +12,19 @@ from fair_envs.metrics.gaps import numbered
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import History
 from fair_envs.metrics.measures import Measure, MeasureOf
+from fair_envs.metrics.rates import Rate
 from fair_envs.support.aliases import Floats
+from fair_envs.support.imports import imported
 from fair_envs.wrappers.transform import Batch, Setting
 
-Measured = str | MeasureOf
-"""A measure: the name of a notion, or a function that creates a measure for a number of lanes."""
+Measured = str | Rate | MeasureOf
+"""A measure.
+
+One of: ``"short"``, ``"long"`` or ``"rate"``, the measures of the environment's task (`fair_envs.tasks`); the name of a
+notion; a rate; a function that creates a measure for a number of lanes.
+"""
+
+TASK_MEASURE = "fair_envs.tasks:measure_for"  # named by a string, because tasks are above wrappers
 
 
 def follow(measures: Sequence[Measure], batch: Batch, spec: FairSpec) -> None:
@@ -58,8 +66,9 @@ class Followed:
     """Measures of a wrapped environment; their values are the gaps that rewards use.
 
     Args:
-        given: N names of notions, or functions that create a measure for a number of lanes.
-        groups: The groups that notions given by name compare; None: those of ``fair_group``.
+        given: One or several of `Measured` (N).
+        groups: The groups that notions given by name, and rates, compare; None: those of the task for its measures,
+            otherwise those of ``fair_group``.
 
     Attributes:
         measures: The measures, known after `bind`.
@@ -70,7 +79,7 @@ class Followed:
         count: Number of measures (N).
 
     Raises:
-        ValueError: There is no measure, one is of another type, or ``groups`` is given without a name.
+        ValueError: There is no measure, one is of another type, or ``groups`` is given without a name or rate.
     """
 
     def __init__(self, given: Measured | Sequence[Measured], *, groups: Groups = None) -> None:
@@ -82,13 +91,13 @@ class Followed:
         if not self.given:
             raise ValueError(f"measures must be at least one, got {given!r}")
         for one in self.given:
-            if isinstance(one, Measure) or not (isinstance(one, str) or callable(one)):
+            if isinstance(one, Measure) or not (isinstance(one, (str, Rate)) or callable(one)):
                 raise ValueError(
-                    "measures must be names of notions or functions that create a measure for a number of lanes, such "
-                    f"as Task.factory gives, got {one!r}"
+                    "measures must be short, long, rate, names of notions, rates, or functions that create a measure "
+                    f"for a number of lanes, such as Task.factory gives, got {one!r}"
                 )
-        if groups is not None and not any(isinstance(one, str) for one in self.given):
-            raise ValueError(f"groups applies to measures given by name, got groups={groups!r} for {given!r}")
+        if groups is not None and not any(isinstance(one, (str, Rate)) for one in self.given):
+            raise ValueError(f"groups applies to rates and measures given by name, got groups={groups!r} for {given!r}")
 
     def bind(self, setting: Setting) -> None:
         """Create the measures.
@@ -109,6 +118,9 @@ class Followed:
     def _made(self, one: Any, setting: Setting) -> Measure:
         lanes, rules = setting.lanes.count, setting.rules
         if isinstance(one, str):
+            found: Measure = imported(TASK_MEASURE)(one, rules, lanes, spec=setting.spec, groups=self._groups)
+            return found
+        if isinstance(one, Rate):
             return measure_named(one, lanes, spec=setting.spec, of_agents=rules.multi_agent, groups=self._groups)
         found = one(lanes)
         if not isinstance(found, Measure) or found.lanes != lanes:

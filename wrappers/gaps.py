@@ -237,12 +237,11 @@ class FairnessObjectives(Wrapper):
         env: The environment, with any interface.
         notions: Names (``"demographic_parity"``, ``"SP"``, ...) or notions, such as `fair_envs.metrics.GroupNotion`.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
-        measures: Instead of notions and a history: names of notions, which are then followed in a form that fits (see
-            `fair_envs.metrics.followed.measure_named`), or functions that create a measure for a number of lanes, such
-            as `fair_envs.tasks.Task.factory` returns.
-        groups: The groups that notions given by name compare: an attribute, several attributes for all combinations, or
-            a mapping (see `fair_envs.metrics.group.group_members`). By default the first attribute, with a warning if
-            the environment has several; with ``measures``, the groups of ``fair_group``.
+        measures: Instead of notions and a history: one or several measures, see ``measure`` of `FairnessPenalty`.
+        groups: The groups that rates, and notions given by name, compare: an attribute, several attributes for all
+            combinations, or a mapping (see `fair_envs.metrics.group.group_members`). By default the first attribute,
+            with a warning if the environment has several; with ``measures``, the groups of ``fair_group``, or for the
+            measures of the task those of the task.
         keep: Whether decisions are kept when an episode ends; otherwise, each episode begins with an empty history.
         undefined: The value of a gap that is NaN (a group is empty, or a denominator is 0), because a reward needs a
             number. ``"last"``: the previous gap, or 0 if there is none yet; ``"fair"``: 0; ``"unfair"``: the largest
@@ -277,7 +276,7 @@ class GapPenalty(GapTransform):
     Args:
         notions: Names or notions; None: there are ``measures``.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.
-        measures: Names of notions, or functions that create a measure for a number of lanes.
+        measures: One or several measures, see ``measure`` of `FairnessPenalty`.
         charge: The cost of a step: the gap's ``"value"``, or its ``"change"`` in the step. The changes in an episode
             add up to the final gap, or to its increase in the episode if it continues across episodes.
         groups: The groups that notions given by name compare, see `FairnessObjectives`.

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fair_envs.wrappers.following import follow
 from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
 from fair_envs.wrappers.wrapper import Wrapper
 
+Per = Literal["agent", "group"]
 Aggregate = Literal["mean", "sum", "rate"]
 """How the members of a group are combined, see `VectorReward`."""
 
@@ -27,12 +28,14 @@ class Objectives(Transform):
     def __init__(
         self,
         *,
-        per: Literal["agent", "group"] = "agent",
+        per: Per | None = None,
         aggregate: Aggregate = "mean",
         rate: str | Rate | None = None,
         groups: Groups = None,
     ) -> None:
-        if per not in ("agent", "group"):
+        if per is None:
+            per = "agent" if rate is None else "group"
+        if per not in get_args(Per):
             raise ValueError(f"per must be 'agent' or 'group', got {per!r}")
         checked("aggregate", aggregate, Aggregate)
         if aggregate == "rate" and rate is None:
@@ -111,7 +114,8 @@ class VectorReward(Wrapper):
 
     Args:
         env: The environment, with any interface.
-        per: ``"agent"`` or ``"group"``; the groups are those of ``fair_spec.groups``.
+        per: ``"agent"`` or ``"group"``; the groups are those of ``fair_spec.groups``. None: ``"group"`` with a rate,
+            otherwise ``"agent"``.
         aggregate: A group's entry is the ``"mean"`` or the ``"sum"`` of its members' rewards; 0 without a member. With
             a rate: the benefit divided by the demand of the step, or the benefit; or, with ``"rate"``, the increase of
             the group's rate in the episode. The return is then the rate of the whole episode, which does not depend on
@@ -129,7 +133,7 @@ class VectorReward(Wrapper):
         self,
         env: Any,
         *,
-        per: Literal["agent", "group"] = "agent",
+        per: Per | None = None,
         aggregate: Aggregate = "mean",
         rate: str | Rate | None = None,
         groups: Groups = None,

@@ -81,13 +81,16 @@ class FairnessPenalty(Wrapper):
         env: The environment, with any interface.
         notions: ``"demographic_parity"`` or ``"conditional_parity"``, see `Penalty`. With a history: one or several
             notions on decisions, as names, aliases or objects.
-        measure: Instead of notions: the name of a notion, which is then followed in a form that fits (see
-            `fair_envs.metrics.followed.measure_named`), or a function that creates a measure for a number of lanes,
-            such as `fair_envs.tasks.Task.factory` returns.
+        measure: Instead of notions: ``"short"``, ``"long"`` or ``"rate"``, the measures of the environment's task; the
+            name of a notion, which is then followed in a form that fits (see
+            `fair_envs.metrics.followed.measure_named`); a `fair_envs.metrics.rates.Rate`, whose largest difference
+            between groups is then the measure; or a function that creates a measure for a number of lanes, such as
+            `fair_envs.tasks.Task.factory` returns.
         charge: With a history or a measure, the cost of a step: the gap's ``"value"``, or its ``"change"`` in the step,
             so that the costs of an episode add up to the final gap (if it starts anew in each episode). None: the value
             with a history, the change with a measure.
-        groups: With a history or a measure, the groups that notions given by name compare, see `FairnessObjectives`.
+        groups: With a history or a measure, the groups that rates, and notions given by name, compare, see
+            `FairnessObjectives`.
         alpha: Weight of the cost, at least 0; with several notions, one weight for all or one for each.
         times_group_size: See `Penalty`; no effect with a history or a measure.
         history: How long decisions count: `fair_envs.metrics.SlidingWindow`, ``Discounted`` or ``Full``.

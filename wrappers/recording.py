@@ -190,11 +190,9 @@ class RecordFairness(Wrapper):
         env: The environment, with any interface.
         sensitive: The group with the attribute: the name of a two-valued attribute of ``fair_spec.sensitive``, or a
             mapping of attributes to the codes of the group's members. The first attribute by default.
-        measures: N names of notions, which are followed in a form that fits (see
-            `fair_envs.metrics.followed.measure_named`), or functions that create a measure for a number of lanes, such
-            as `fair_envs.tasks.Task.factory` returns.
-        groups: The groups that measures given by name compare, see `fair_envs.metrics.group.group_members`; None: those
-            of ``fair_group``.
+        measures: One or N measures, see ``measure`` of `FairnessPenalty`.
+        groups: The groups that rates and measures given by name compare, see `fair_envs.metrics.group.group_members`;
+            None: those of ``fair_group``, and for the measures of the task those of the task.
 
     Raises:
         ValueError: An option is invalid, or the environment does not report what a measure needs; without measures,

@@ -9,8 +9,11 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules, Worlds
+from fair_envs.support.parameters import meant
 from fair_envs.wrappers.transform import Batch, Setting, Transform, agent_indices
 from fair_envs.wrappers.wrapper import Wrapper
+
+NAMED = 20  # features that an error names at most
 
 
 class HiddenAttribute(Transform):
@@ -169,8 +172,16 @@ def entries(setting: Setting, features: Sequence[str] | None) -> tuple[int, ...]
     wanted = rules.sensitive_features if features is None else features
     if isinstance(wanted, str):
         raise ValueError(f"features must be a list of names, got {wanted!r}")
+    if features is None and not set(wanted) <= set(shown):
+        raise ValueError(
+            f"observations must show the sensitive attribute to hide or swap it, those of {rules.name} do not; name "
+            "the features that reveal it with features=[...]"
+        )
     for feature in wanted:
         if feature not in shown:
-            known = ", ".join(shown) or "none"
-            raise ValueError(f"features must be named features of {rules.name} ({known}), got {feature!r}")
+            rest = f", ... ({len(shown)} features)" if len(shown) > NAMED else ""
+            names = (", ".join(shown[:NAMED]) or "none") + rest
+            raise ValueError(
+                f"features must be named features of {rules.name} ({names}), got {feature!r}{meant(feature, shown)}"
+            )
     return tuple(shown.index(feature) for feature in wanted)

@@ -80,6 +80,7 @@ METHODS = (
             "farel-published": "the settings of FAReL with the errors of its published code",
         },
         preset=preset_values,
+        preset_sets=frozenset({"steps"}),
     ),
     Method(
         name="lcn",
@@ -93,5 +94,6 @@ METHODS = (
         own=True,
         presets={"recommended": RECOMMENDED},
         preset=recommended_values,
+        preset_sets=frozenset({"steps"}),
     ),
 )

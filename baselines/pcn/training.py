@@ -25,7 +25,7 @@ from fair_envs.baselines.pcn.objectives import (
 from fair_envs.baselines.pcn.pcn import LORENZ_LAMBDA, PCN, PCNSettings, Seed, farel_settings
 from fair_envs.baselines.pcn.policy import KNEE, trade_off
 from fair_envs.baselines.pcn.rollouts import Episode
-from fair_envs.baselines.settings import COMMON, Device, MethodSettings, recommended
+from fair_envs.baselines.settings import COMMON, GROUPS_HELP, Device, MethodSettings, compared_groups, recommended
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.pareto import cardinality, hypervolume, library
 from fair_envs.registration import TABLE
@@ -61,9 +61,7 @@ class PCNTraining(PCNSettings, MethodSettings):
         "support, or measures if it supports none.",
     )
     computed: Sequence[str] = setting((), "Fairness notions that are recorded but not requested.")
-    groups: Sequence[str] = setting(
-        (), "Groups that are compared: sensitive attributes, or one group against all others, as in continent=NA."
-    )
+    groups: Sequence[str] = setting((), GROUPS_HELP)
     window: NonNegativeInt = setting(500, "Number of latest decisions used by the notions; 0 uses all of them.")
     keep_history: bool = setting(False, "Whether decisions of earlier episodes stay in the history.")  # F
     # The coverage set
@@ -102,8 +100,7 @@ class PCNTraining(PCNSettings, MethodSettings):
             raise ValueError(f"groups must be left out with {MEASURES}, whose groups the task names, got {self.groups}")
         if len(set(given)) != len(given):
             raise ValueError(f"objectives and computed must not repeat a name, got {self.objectives}, {self.computed}")
-        if len({"=" in entry for entry in self.groups}) > 1:
-            raise ValueError(f"groups must be attributes or criteria such as gender=woman, not both, got {self.groups}")
+        compared_groups(self.groups)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -124,9 +121,7 @@ class PCNTraining(PCNSettings, MethodSettings):
     @property
     def compared(self) -> Groups:
         """Groups that the group notions compare, as an argument of `fair_envs.metrics.GroupNotion`."""
-        if self.groups and "=" in self.groups[0]:
-            return dict(entry.split("=", 1) for entry in self.groups)
-        return self.groups or None
+        return compared_groups(self.groups)
 
     @property
     def settings(self) -> PCNSettings:

@@ -1,5 +1,6 @@
 """The method CPO: its settings and its training."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.cpo import CPO
 from fair_envs.baselines.ppo.methods import evaluate, policy, without_measure
-from fair_envs.baselines.settings import COMMON, RECOMMENDED, PPOSettings, recommended_preset
+from fair_envs.baselines.settings import COMMON, RECOMMENDED, SET_BY_RECOMMENDED, PPOSettings, recommended_preset
 from fair_envs.baselines.training import (
     POLICIES,
     Sharing,
@@ -63,6 +64,14 @@ def make_cpo(config: CPOTraining) -> BaseAlgorithm:
     )
 
 
+def never_limited(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a note if the measure was never above its limit in a training, or ""."""
+    found = [row["train/excess"] for row in rows if "train/excess" in row]
+    if not found or any(excess is not None and excess > 0 for excess in found):
+        return ""
+    return "the limit was never exceeded, so it had an effect at most on steps that end near it; set a lower --limit"
+
+
 METHODS = (
     Method(
         name="cpo",
@@ -74,8 +83,10 @@ METHODS = (
         policy=policy,
         unsupported=without_measure,
         own=True,
+        note=never_limited,
         unused=frozenset({"clip_range", "ent_coef", "vf_coef"}),
         presets=RECOMMENDED,
+        preset_sets=SET_BY_RECOMMENDED,
         preset=recommended_preset(CPOTraining),
     ),
 )

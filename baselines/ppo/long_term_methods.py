@@ -17,7 +17,7 @@ from fair_envs.baselines.ppo.long_term_training import (
 from fair_envs.baselines.ppo.massaging import massager_maker
 from fair_envs.baselines.ppo.methods import evaluate as evaluate_learner
 from fair_envs.baselines.ppo.methods import missing_measure, policy
-from fair_envs.baselines.settings import RECOMMENDED
+from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED
 from fair_envs.baselines.tasks import task_for
 from fair_envs.core import Rules
 from fair_envs.evaluation.reports import Report
@@ -98,6 +98,7 @@ METHODS = tuple(
             "published": "the settings of the code published with F-PPO",
         },
         preset=long_term_preset,
+        preset_sets=SET_BY_RECOMMENDED,
     )
     for name, (own_settings, summary) in SETTINGS_BY_METHOD.items()
 )

@@ -6,7 +6,7 @@ from typing import Any
 from fair_envs.baselines.agents import AgentsPolicy
 from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method, Test
-from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
+from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.training import Training, compares_returns, load
@@ -14,7 +14,7 @@ from fair_envs.baselines.training import train as train_only
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, policy_of_model
 from fair_envs.evaluation.reports import Report
-from fair_envs.tasks import Task, rules_for, task_of
+from fair_envs.tasks import Task, measure_name, rules_for, task_of
 
 FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance", "measure"})
 
@@ -28,12 +28,17 @@ def only_returns(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
 
 
 def missing_measure(task: Task, names: Iterable[str], rules: Any) -> str:
-    """Return why one of a task's measures cannot be computed from an environment's record, or ""."""
+    """Return why one of a task's measures cannot be computed from an environment's record, or "".
+
+    Raises:
+        ValueError: A name is unknown.
+    """
+    names = [measure_name(name) for name in names]
     try:
         for name in names:
             task.measure(name, rules, 1)
     except ValueError as error:
-        return f"needs a measure: {error}"
+        return f"needs another measure: {error}"
     return ""
 
 
@@ -73,6 +78,7 @@ SHARED: dict[str, Any] = {
     "policy": policy,
     "own": True,
     "presets": RECOMMENDED,
+    "preset_sets": SET_BY_RECOMMENDED,
     "preset": recommended_preset(Training),
 }
 METHODS = (

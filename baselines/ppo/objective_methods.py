@@ -1,6 +1,6 @@
 """Methods for functions of expected returns: parity, ELBERT, a PID-Lagrangian, and welfare functions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fair_envs.baselines.eval_callback import with_evaluations
@@ -8,8 +8,9 @@ from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.functions import OBJECTIVES
 from fair_envs.baselines.ppo.methods import evaluate, missing_measure, policy
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
-from fair_envs.baselines.settings import RECOMMENDED, recommended_preset
-from fair_envs.tasks import task_of
+from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED, recommended_preset
+from fair_envs.baselines.training import chosen_task
+from fair_envs.metrics.group import group_members
 
 OWN: Mapping[str, tuple[frozenset[str], str]] = {
     "parity": (frozenset({"alpha", "smoothing"}), "PPO of the reward minus the largest gap between the groups' rates."),
@@ -36,8 +37,23 @@ STRENGTHS: Mapping[str, Mapping[str, Any]] = {
 
 
 def without_rate(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
-    """Return why an environment is not supported, or ""."""
-    return missing_measure(task_of(env_id), ("rate", given.get("measure") or "rate"), rules)
+    """Return why an environment is not supported, or "".
+
+    Raises:
+        ValueError: The given rate, groups or measure are unknown.
+    """
+    task = chosen_task(env_id, given)
+    if given.get("groups"):
+        group_members(rules.spec, task.groups)
+    return missing_measure(task, ("rate", given.get("measure") or "rate"), rules)
+
+
+def never_limited(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a note if the multiplier was 0 throughout a training, or ""."""
+    found = [row["train/multiplier"] for row in rows if "train/multiplier" in row]
+    if not found or any(found):
+        return ""
+    return "the limit was never exceeded and the multiplier was always 0: this training equals ppo; set a lower --limit"
 
 
 SPECIFIC = frozenset().union(*(own for own, _ in OWN.values()))
@@ -54,7 +70,9 @@ METHODS = tuple(
         unsupported=without_rate,
         unused=SPECIFIC - OWN[name][0],
         own=True,
+        note=never_limited,
         presets=RECOMMENDED,
+        preset_sets=SET_BY_RECOMMENDED | frozenset(STRENGTHS.get(name, {})),
         preset=recommended_preset(ObjectiveTraining, **STRENGTHS.get(name, {})),
     )
     for name in OBJECTIVES

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fair_envs.core import Lanes, Rules
 from fair_envs.core.interactions import PREFIX
 from fair_envs.evaluation import LanesWorld, ModelMismatchError, Policy, Transition, World, begun
-from fair_envs.registration import TABLE, make_rules
+from fair_envs.registration import TABLE, id_of, make_rules
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import shown
 from fair_envs.tasks import TASKS, AnyRules, Task, default_task, environment_id, parameters_of, task_of
@@ -214,13 +214,6 @@ def set_by_task(task: Task | None, env_id: str, parameters: Mapping[str, Any]) -
 def listed(parameters: Mapping[str, Any]) -> str:
     """Return parameters as text, such as ``"horizon=100, feedback=full"``."""
     return ", ".join(f"{name}={value}" for name, value in parameters.items())
-
-
-def id_of(rules: Rules) -> str:
-    """Return the id with which rules are registered; the name of their class if they are not."""
-    module = type(rules).__module__
-    found = (name for name, entry in TABLE.items() if module == entry.module or module.startswith(f"{entry.module}."))
-    return next(found, type(rules).__name__)
 
 
 def _wrapper(env: Any) -> str:

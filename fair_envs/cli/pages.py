@@ -15,8 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fair_envs.core import Rules, variant_named
+from fair_envs.metrics.followed import WINDOW
 from fair_envs.metrics.notions import OneOf
+from fair_envs.metrics.rates import RATES, Rate
 from fair_envs.registration import TABLE, find
+from fair_envs.support.imports import imported
+from fair_envs.tasks import Task, parameters_of, rules_for, task_of
 
 
 def rules_class(env_id: str, *, variant: str | None = None) -> type[Rules]:
@@ -51,7 +55,7 @@ def kind_of(rules: Rules) -> str:
 
 
 def environment_page(env_id: str, *, variant: str | None = None) -> RenderableType:
-    """Return an environment's page: the docstring of its rules, its parameters, description and spaces."""
+    """Return an environment's page: the docstring of its rules, its parameters, description, spaces and task."""
     rules = rules_class(env_id, variant=variant)()
     title = env_id if variant is None else f"{env_id}, variant {variant}"
     sources = inspect.getdoc(sys.modules[rules.Params.__module__]) or ""
@@ -60,12 +64,100 @@ def environment_page(env_id: str, *, variant: str | None = None) -> RenderableTy
         "Who is affected (fair_spec)": (facts_table(rules),),
         "Spaces": (spaces_table(rules),),
     }
+    sections |= task_sections(task_of(env_id), {} if variant is None else {"variant": variant})
     if rules.presets:
         sections["Presets of the parameter profile"] = (presets_table(rules),)
-    parts: list[RenderableType] = [Markdown(f"# {title}"), "", Markdown(inspect.getdoc(type(rules)) or "")]
+    return page(title, inspect.getdoc(type(rules)) or "", sections)
+
+
+def own_page(env_id: str) -> RenderableType:
+    """Return the page of an environment that is registered only with Gymnasium.
+
+    Raises:
+        ValueError: It has no record.
+    """
+    rules: Any = rules_for(env_id)
+    parameters = Table("name", "default", box=None, pad_edge=False)
+    for name, value in (parameters_of(env_id) or {}).items():
+        parameters.add_row(name, Text(repr(value)))
+    sections: dict[str, tuple[RenderableType, ...]] = {
+        "Parameters": (parameters,) if parameters.rows else ("unknown: it takes any keyword arguments",),
+        "Who is affected (fair_spec)": (facts_table(rules),),
+        "Spaces": (spaces_table(rules),),
+        **task_sections(task_of(env_id), {}),
+    }
+    return page(env_id, f"{rules.name}, an environment that is registered with Gymnasium.", sections)
+
+
+def page(title: str, text: str, sections: Mapping[str, tuple[RenderableType, ...]]) -> RenderableType:
+    """Return a page: a title, a text in Markdown, and sections."""
+    parts: list[RenderableType] = [Markdown(f"# {title}"), "", Markdown(text)]
     for heading, body in sections.items():
         parts += ["", Markdown(f"## {heading}"), "", *body]
     return Group(*parts)
+
+
+# -------------------------------------------------------------------------------------------------- the task
+
+
+def task_sections(task: Task, given: Mapping[str, Any]) -> dict[str, tuple[RenderableType, ...]]:
+    """Return what is measured in an environment, and its scripted policies.
+
+    Args:
+        task: The task.
+        given: Parameters that override those of the task.
+    """
+    rules = task.rules(**given)
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in task_facts(task, rules, task.merged(given)):
+        table.add_row(name, Text(value))
+    policies = Table("name", "in the task", "meaning", box=None, pad_edge=False)
+    paths = {**{name: name for name in task.scripted if ":" in name}, **rules.policies}  # a variant may have none
+    for name, path in sorted(paths.items(), key=lambda one: one[0] not in task.scripted):
+        policies.add_row(name, "yes" if name in task.scripted else "-", Text(first_sentence(imported(path))))
+    sections: dict[str, tuple[RenderableType, ...]] = {"Task (what is measured)": (table,)}
+    if paths:
+        sections["Scripted policies"] = (
+            "The task's policies are those that `compare` and `evaluate --beside` play. A policy that reads the ground "
+            "truth is a bound: no method has that information.",
+            "",
+            policies,
+        )
+    return sections
+
+
+def task_facts(task: Task, rules: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a task says, in words."""
+    if task.summary:
+        yield "aim", task.summary
+    performances = {"reward": "mean reward per step", "success": "share of successful episodes"}
+    yield "performance", performances[task.performance]
+    yield "short-term measure (short)", measure_text(task.short)
+    yield "long-term measure (long)", measure_text(task.long)
+    rate = task.rate_of(rules)
+    yield "rate of the groups (rate)", f"{rate.name}: {rate.benefit}, divided by {rate.demand}"
+    yield "groups", ", ".join(task.rate_measure(rules, 1).group_names)
+    yield "parameters", ", ".join(f"{name}={value}" for name, value in parameters.items()) or "the defaults"
+    yield "training steps", f"{task.steps:,}"
+
+
+def measure_text(given: Any) -> str:
+    """Return what a task's measure is, in words."""
+    if given is None:
+        return "gap of the rate since the start of the episode"
+    if isinstance(given, Rate):
+        return f"gap of {given.name} over the last {WINDOW} steps of the episode"
+    if isinstance(given, str):
+        rate = RATES.get(given)
+        what = f"{given}: gap of {rate.name}" if rate else given
+        return f"{what} over the last {WINDOW} steps of the episode"
+    said = first_sentence(given).removeprefix("Return ").rstrip(".")
+    return said or getattr(given, "__name__", repr(given))
+
+
+def first_sentence(thing: Any) -> str:
+    """Return the first line of a docstring; empty without one."""
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
 def parameters_table(params: type) -> Table:
@@ -161,4 +253,4 @@ def spaces_table(rules: Rules) -> Table:
     return table
 
 
-__all__ = ["environment_page", "environments_table", "parameters_table", "rules_class"]
+__all__ = ["environment_page", "environments_table", "own_page", "parameters_table", "rules_class"]

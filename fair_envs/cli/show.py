@@ -1,6 +1,6 @@
 """The commands ``list`` and ``show``."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -26,8 +26,13 @@ def show(
     ],
     variant: Annotated[str | None, typer.Option(help="A variant of the environment's rules.")] = None,
 ) -> None:
-    """Show an environment, the fairness notions, or which method trains on which environment."""
-    from fair_envs.cli.pages import environment_page
+    """Show an environment and its task, the fairness notions, or which method trains on which environment.
+
+    An environment of your own: fair-envs show my_module:MyId-v0
+    """
+    import gymnasium as gym
+
+    from fair_envs.cli.pages import environment_page, own_page
     from fair_envs.metrics import notions_table
     from fair_envs.registration import TABLE
 
@@ -37,9 +42,15 @@ def show(
         show_methods()
     else:
         known = [*sorted(TABLE), "notions", "methods"]
-        if ":" not in what and what not in known:
+        if ":" not in what and what not in known and what not in gym.registry:
             raise ValueError(f"id must be one of {', '.join(known)}, got {what!r}{meant(what, known)}")
-        terminal().print(environment_page(imported_id(what), variant=variant))
+        env_id = imported_id(what, own=True)
+        if env_id in TABLE:
+            terminal().print(environment_page(env_id, variant=variant))
+        elif variant is not None:
+            raise ValueError(f"variant must be left out for an environment of your own, got {variant!r}")
+        else:
+            terminal().print(own_page(env_id))
 
 
 def show_methods() -> None:
@@ -49,9 +60,10 @@ def show_methods() -> None:
     from fair_envs.baselines import methods
     from fair_envs.registration import TABLE
 
-    found = list(methods.supported())
+    env_ids = [*TABLE, *own_ids()]
+    found = list(methods.supported(env_ids))
     numbers: dict[str, int] = {}
-    shown = Table("method", *map(short_id, TABLE), box=None, pad_edge=False)
+    shown = Table("method", *map(short_id, env_ids), box=None, pad_edge=False)
     for method, reasons in found:
         cells = [f"[{numbers.setdefault(why, len(numbers) + 1)}]" if why else "yes" for why in reasons.values()]
         shown.add_row(method.name, *map(Text, cells))
@@ -61,6 +73,22 @@ def show_methods() -> None:
     typer.echo("")
     for method, _ in found:
         typer.echo(f"{method.name}: {method.summary}")
+
+
+def own_ids() -> list[str]:
+    """Return the ids of the user's own environments that have a task or whose module was imported with --import."""
+    import gymnasium as gym
+
+    from fair_envs.registration import TABLE
+    from fair_envs.support.imports import permissions
+    from fair_envs.tasks import TASKS
+
+    def module(entry: Any) -> str:
+        return entry.partition(":")[0] if isinstance(entry, str) else str(getattr(entry, "__module__", ""))
+
+    modules = permissions().modules
+    own = (name for name, spec in gym.registry.items() if name in TASKS or module(spec.entry_point) in modules)
+    return [name for name in own if name not in TABLE]
 
 
 def short_id(env_id: str) -> str:

@@ -22,6 +22,7 @@ from fair_envs.cli.shared import (
     resumable,
     trusting_program,
 )
+from fair_envs.support.files import read_json
 from fair_envs.support.parameters import checked, value_of
 
 FIRST_NAMES = {"steps": "--total-timesteps", "lanes": "--n-envs"}
@@ -102,7 +103,12 @@ def setting_options(method: Any) -> dict[str, Any]:
     """Return the annotations of the options for a method's settings and presets."""
     kinds = get_type_hints(method.settings, include_extras=True)
     options: dict[str, Any] = {
-        one.name: option(one.name, kinds[one.name], one.metadata["help"], default_text(one.default))
+        one.name: option(
+            one.name,
+            kinds[one.name],
+            one.metadata["help"],
+            "the preset decides" if one.name in method.preset_sets else default_text(one.default),
+        )
         for one in method.fields()
         if one.name not in UNASKED
     }
@@ -187,8 +193,25 @@ def start_training(
         complete = resume and Run(folder).logged_steps() >= config.steps
         with resumable(f"{program} train --out {folder} --resume", begun=folder / "config.json"):
             method.train(config, out=folder, resume=resume, progress=progress)
+    for note in notes_on(method, config, folder):
+        typer.echo(note)
     done = f"{folder} is already complete" if complete else f"saved {folder}"
     typer.echo(f"{done}; measure it with: {program} evaluate {folder}")
+
+
+def notes_on(method: Any, config: Any, folder: Path) -> Iterator[str]:
+    """Yield what to know about a finished training."""
+    from fair_envs.baselines.runs import Run
+
+    taken = Run(folder).logged_steps()
+    if taken >= 2 * config.steps:
+        yield (
+            f"note: {taken:,} steps were taken instead of {config.steps:,}: a training has whole iterations, and one "
+            f"of {method.name} is longer with these settings (episodes, lanes, steps of a rollout)"
+        )
+    metrics = folder / "metrics.json"
+    if metrics.is_file() and (note := method.note(read_json(metrics, list))):
+        yield f"note: {note}"
 
 
 @contextmanager

@@ -13,13 +13,16 @@ from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import History, Memory, SlidingWindow
 from fair_envs.metrics.measures import Measure, column_names, of_people
 from fair_envs.metrics.notions import canonical_name
-from fair_envs.metrics.rates import RATES, RateMeasure, rate_named
+from fair_envs.metrics.rates import RATES, Rate, RateMeasure, rate_named
 from fair_envs.metrics.team import team_fairness
 from fair_envs.support.aliases import Columns, Flags, Floats
 from fair_envs.support.parameters import PositiveInt, checked
 
 WINDOW = 500
 """Number of decisions, or steps, that count by default."""
+
+NAMES: tuple[str, ...] = (*RATES, *(name for name in BY_NAME if name not in RATES))
+"""The notions that `measure_named` knows."""
 
 
 class NotionMeasure(Measure):
@@ -140,15 +143,15 @@ class TeamMeasure(Measure):
 
 
 def measure_named(
-    name: str, lanes: int, *, spec: FairSpec, of_agents: bool, groups: Groups = None, window: int | None = WINDOW
+    name: str | Rate, lanes: int, *, spec: FairSpec, of_agents: bool, groups: Groups = None, window: int | None = WINDOW
 ) -> Measure:
-    """Return the measure of a notion.
+    """Return the measure of a notion or of a rate.
 
     A notion that compares one rate is a `RateMeasure`; parity of agents' returns within legitimate factors is a
     `ReturnGap`; all other notions are measured on a history of decisions.
 
     Args:
-        name: Name or alias of a notion, such as ``"equal_opportunity"`` or ``"SP"``.
+        name: Name or alias of a notion, such as ``"equal_opportunity"`` or ``"SP"``, or a `Rate`.
         lanes: Number of lanes (B).
         spec: The description of the environment.
         of_agents: Whether the agents are themselves affected and earn rewards; demographic parity then compares
@@ -159,7 +162,10 @@ def measure_named(
     Raises:
         ValueError: The notion is unknown, or the environment does not report what it needs; the message says what.
     """
-    found = canonical_name("measure", name, [*RATES, *(other for other in BY_NAME if other not in RATES)])
+    if isinstance(name, Rate):
+        name.check(spec, of_agents=of_agents)
+        return RateMeasure(lanes, name, spec=spec, groups=groups, window=window)
+    found = canonical_name("measure", name, NAMES)
     if of_agents and found == "conditional_parity":
         return ReturnGap(lanes, spec=spec, conditional=True)
     if found in RATES:
@@ -172,4 +178,4 @@ def measure_named(
     return NotionMeasure(lanes, found, spec=spec, history=history, groups=by_group)
 
 
-__all__ = ["NotionMeasure", "ReturnGap", "TeamMeasure", "measure_named"]
+__all__ = ["NAMES", "NotionMeasure", "ReturnGap", "TeamMeasure", "measure_named"]

@@ -277,7 +277,9 @@ def _hint(name: Any, known: list[str]) -> str:
     if other:
         return f": {other[0]} is a notion on other data, see `fair-envs show notions`"
     spellings = [spelling for own in known for spelling in (_spellings(_BY_NAME[own]) if own in _BY_NAME else [own])]
-    return meant(name, [spelling for spelling in spellings if len(spelling) > LONGEST_ABBREVIATION])
+    found = meant(name, [spelling for spelling in spellings if len(spelling) > LONGEST_ABBREVIATION])
+    own = {repr(alias): notion for notion in known if notion in _BY_NAME for alias in _BY_NAME[notion].aliases}
+    return next((f"; did you mean {own[alias]!r}?" for alias in own if alias in found), found)
 
 
 def _spellings(notion: Notion) -> tuple[str, ...]:

@@ -33,15 +33,30 @@ Parts = tuple[ArrayLike, ArrayLike]
 class Rate:
     """What a group gets, divided by what it could get.
 
+    A `Task`, `fair_envs.wrappers.VectorReward` and every wrapper with measures accept it where they accept the name of
+    a notion.
+
     Attributes:
         name: A short name for tables, such as ``"true positive rate"``.
         benefit: What counts as a benefit, in words.
         demand: What counts as a demand, in words.
         parts: ``parts(step) -> (benefit, demand)`` of each person in a step, see `Step`.
-        columns: The columns of the record that it reads, without their prefix.
+        columns: The columns of the record that ``parts`` reads, without their prefix, see `Step`.
         labels: Whether it needs labels (the correct decisions) of all people.
         kinds: Whether decisions must be kinds of treatment, not amounts.
         returns: Whether it needs the rewards of agents who are themselves affected.
+
+    Example:
+        >>> def large(step):
+        ...     decided = step.action >= 0
+        ...     return decided & (step.action == 1) & (step.outcome > 0.5), decided
+        >>> rate = Rate(
+        ...     name="large loans",
+        ...     benefit="people with a large loan",
+        ...     demand="people decided on",
+        ...     parts=large,
+        ...     columns=("action", "outcome"),
+        ... )
     """
 
     name: str
@@ -53,6 +68,10 @@ class Rate:
     kinds: bool = False
     returns: bool = False
 
+    def __str__(self) -> str:
+        notion = next((notion for notion, rate in RATES.items() if rate is self), "")
+        return f"{notion} (the {self.name})" if notion else self.name
+
     def check(self, spec: FairSpec, *, of_agents: bool) -> None:
         """Raise ValueError if an environment's record does not contain what the rate needs.
 
@@ -62,27 +81,43 @@ class Rate:
         """
         if self.returns and not of_agents:
             raise ValueError(
-                f"rate must be one of decisions for a decision-maker, such as the selection rate, got {self.name}: the "
-                "affected people earn no rewards"
+                f"{self} needs agents who earn rewards; this environment has one decision-maker: use a rate of its "
+                "decisions, such as demographic_parity"
             )
         if self.kinds and (spec.amounts or spec.actions != 2):
             what = "amounts" if spec.amounts else f"{spec.actions} kinds of decisions"
-            raise ValueError(f"rate must be one for {what}, got {self.name}, which compares decision 1 with decision 0")
+            raise ValueError(f"{self} needs two kinds of decisions, 0 and 1; this environment has {what}")
         if self.labels and spec.feedback == "none":
-            raise ValueError(f"rate must need no labels, which the environment does not report, got {self.name}")
+            raise ValueError(f"{self} needs labels (the correct decisions); this environment reports none")
         if self.labels and spec.only_accepted:
             raise ValueError(
-                f"rate must need no labels of rejected people, which the environment does not report, got {self.name}; "
-                "use feedback='full' if the environment has that parameter"
+                f"{self} needs labels of all people; this environment reports only those of selected people: set "
+                "feedback='full' if it has that parameter"
             )
         if self.labels and spec.feedback == "delayed":
             raise ValueError(
-                f"rate must need no labels at once, which arrive later here, got {self.name}; use a notion on a history"
+                f"{self} needs each label in the step of its decision; in this environment, labels arrive later: use a "
+                "notion on a history"
             )
 
 
 class Step:
-    """What a step reports about M people in B lanes: its columns as attributes, each of shape (B, M, ...).
+    """What a step reports about M people in B lanes (episodes played in parallel): its columns as attributes.
+
+    Only the columns that `Rate.columns` lists are there, and always ``group``:
+
+    | attribute    | type, shape             | meaning                                                       |
+    |--------------|-------------------------|---------------------------------------------------------------|
+    | `action`     | int (B, M)              | the decision; -1: none                                        |
+    | `feedback`   | int (B, M)              | the label (the correct decision, the need); -1: unknown       |
+    | `outcome`    | float (B, M)            | what happened to the person                                   |
+    | `features`   | float (B, M, features)  | the features, in the order of ``fair_spec.features``          |
+    | `sensitive`  | int (B, M, attributes)  | codes of the sensitive attributes; -1: unknown                |
+    | `legitimate` | int (B, M, factors)     | codes of the legitimate factors; -1: unknown                  |
+    | `group`      | int (B, M)              | the group; -1: nobody                                         |
+    | `individual` | int (B, M)              | the person's id; -1: nobody                                   |
+    | `reward`     | float (B, agents)       | rewards of agents who are themselves affected; needs no entry |
+    | `ended`      | bool (B, 1)             | the lanes whose episode ended with the step; needs no entry   |
 
     Args:
         columns: The columns by name, without their prefix; without an axis of people if there is one person.
@@ -90,15 +125,22 @@ class Step:
         ended: The lanes whose episode ended with the step, shape (B,), or None.
     """
 
-    group: Ints
     action: Ints
     feedback: Ints
     outcome: Floats
     features: Floats
+    sensitive: Ints
+    legitimate: Ints
+    group: Ints
+    individual: Ints
 
     def __init__(self, columns: Mapping[str, NDArray[Any]], reward: Floats | None, ended: Flags | None) -> None:
         vars(self).update(columns)
         self._reward, self._ended = reward, ended
+
+    def __getattr__(self, name: str) -> Any:
+        known = ", ".join(sorted(own for own in vars(self) if not own.startswith("_")))
+        raise AttributeError(f"step has no column {name!r}, only {known}; list it in the columns of the Rate")
 
     @property
     def reward(self) -> Floats:

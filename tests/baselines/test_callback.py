@@ -8,6 +8,7 @@ import pytest
 
 import fair_envs
 from fair_envs.metrics import FunctionMeasure, RateMeasure
+from fair_envs.metrics.rates import TRUE_POSITIVE
 from fair_envs.wrappers import FairnessPenalty, ReportActionProbs
 from tests.assessment.office import GROUPS, SPEC, Office
 from tests.helpers import LITTLE
@@ -127,6 +128,12 @@ def test_the_training_stops_when_a_measure_is_above_or_below_the_limit() -> None
     assert steps == [33, 128, 128, 128]  # in the first step after the rollout
 
 
+@pytest.mark.parametrize("given", ["equal_opportunity", TRUE_POSITIVE])
+def test_one_measure_can_be_given_without_a_list(given: Any) -> None:
+    _, rows = logged(Office(), FairnessCallback(given, steps=32))
+    assert sum("/rate/" not in name and name != "fairness/gap" for name in rows[-1]) == 1
+
+
 def test_measures_can_be_names_objects_and_functions_and_have_different_names() -> None:
     own = RateMeasure(1, fair_envs.task_of("FairLending-v0").rate, spec=SPEC)
     given: list[Any] = [
@@ -150,8 +157,7 @@ def test_measures_can_be_names_objects_and_functions_and_have_different_names() 
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({"measures": "short"}, "measures must be a list of at least one measure, got 'short'"),
-        ({"measures": []}, "measures must be a list of at least one measure"),
+        ({"measures": []}, "measures must be at least one measure"),
         ({"stop_when": "equal"}, "stop_when must be one of above, below, got 'equal'"),
         ({"steps": 0}, "steps must be"),
         ({"task": "FairLendin-v0"}, "did you mean 'FairLending-v0'"),
@@ -169,7 +175,7 @@ def test_wrong_arguments_are_rejected_at_construction(given: dict[str, Any], err
     ("env", "given", "error"),
     [
         (lambda: gym.make("CartPole-v1"), {}, "env must report the record"),
-        (Office, {"measures": ["return_parity"]}, "rate must be one of decisions"),
+        (Office, {"measures": ["return_parity"]}, "needs agents who earn rewards"),
         (Office, {"measures": ["individual_fairness"]}, "it needs the policy's action probabilities"),
         (lambda: fair_envs.make_sb3("FairHiring-v0"), {"measures": ["individual_fairness"]}, "needs the policy"),
         (Office, {"measures": [3]}, "measures must be names, measures or functions that return a measure, got 3"),

@@ -102,7 +102,7 @@ def test_an_interrupted_training_ends_as_if_it_had_not_been(name: str, env_id: s
 
 
 def test_other_methods_refuse_an_environment_that_only_gymnasium_knows(own: str) -> None:
-    with pytest.raises(ValueError, match=r"got 'ddpg', which needs an environment of fair_envs.register; try a-ppo"):
+    with pytest.raises(ValueError, match=r"got 'ddpg', which needs an environment of fair_envs.register; try ppo"):
         method_for("ddpg", own)
 
 

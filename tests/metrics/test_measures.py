@@ -257,8 +257,8 @@ def test_demographic_parity_of_agents_compares_their_returns() -> None:
     ("name", "spec", "message"),
     [
         ("fairness", LOANS, "measure must be one of"),
-        ("return_parity", LOANS, "rate must be one of decisions for a decision-maker"),
-        ("EO", TEAM, "rate must be one for 3 kinds of decisions, got true positive rate"),
+        ("return_parity", LOANS, "return_parity .the return per step. needs agents who earn rewards"),
+        ("EO", TEAM, "equal_opportunity .* needs two kinds of decisions, 0 and 1; this environment has 3 kinds"),
     ],
 )
 def test_a_name_that_does_not_fit_is_refused(name: str, spec: FairSpec, message: str) -> None:

@@ -18,6 +18,7 @@ from fair_envs.metrics.rates import (
     TRUE_POSITIVE,
     Rate,
     RateMeasure,
+    Step,
     quotients,
     rate_named,
 )
@@ -281,13 +282,38 @@ def test_rewards_must_be_given_to_rates_of_returns() -> None:
             RETURN,
             {},
             False,
-            "rate must be one of decisions for a decision-maker, such as the selection rate, got return",
+            "return_parity .the return per step. needs agents who earn rewards; .* such as demographic_parity",
         ),
-        (SELECTION, {"actions": 3}, False, "rate must be one for 3 kinds of decisions, got selection rate"),
-        (SELECTION, {"amounts": True}, False, "rate must be one for amounts, got selection rate"),
-        (ACCURACY, {"feedback": "none"}, False, "rate must need no labels, which the environment does not report, got"),
-        (ACCURACY, {"feedback": "accepted"}, False, "rate must need no labels of rejected people, .* feedback='full'"),
-        (ACCURACY, {"feedback": "delayed", "delay": 5}, False, "rate must need no labels at once, .* on a history"),
+        (
+            SELECTION,
+            {"actions": 3},
+            False,
+            "demographic_parity .* needs two kinds of decisions, .* has 3 kinds",
+        ),
+        (
+            SELECTION,
+            {"amounts": True},
+            False,
+            "needs two kinds of decisions, 0 and 1; this environment has amounts",
+        ),
+        (
+            ACCURACY,
+            {"feedback": "none"},
+            False,
+            "accuracy.* needs labels .*; this environment reports none",
+        ),
+        (
+            ACCURACY,
+            {"feedback": "accepted"},
+            False,
+            "labels of all people; .* set feedback='full'",
+        ),
+        (
+            ACCURACY,
+            {"feedback": "delayed", "delay": 5},
+            False,
+            "labels arrive later: use a notion on a history",
+        ),
     ],
 )
 def test_what_a_record_lacks_for_a_rate_is_named(
@@ -305,3 +331,9 @@ def test_demographic_parity_of_agents_is_that_of_returns() -> None:
     assert rate_named("EO", of_agents=True) is TRUE_POSITIVE
     with pytest.raises(ValueError, match="rate must be one of"):
         rate_named("treatment_equality", of_agents=False)
+
+
+def test_a_column_that_a_rate_does_not_list_is_named() -> None:
+    step = Step({"action": np.zeros((1, 1), int), "group": np.zeros((1, 1), int)}, None, None)
+    with pytest.raises(AttributeError, match="no column 'outcome', only action, group; list it"):
+        assert step.outcome

@@ -267,6 +267,10 @@ def test_benefits_of_agents_are_added_up_or_divided_by_the_demand(aggregate: Any
     assert objectives(played([0, 0, 0, 0])._replace(facts=record)).vector.tolist() == [expected]  # type: ignore[union-attr]
 
 
+def test_a_vector_of_rates_is_one_of_groups() -> None:
+    assert VectorReward(Env(), rate="equal_opportunity").reward_space.shape == (2,)
+
+
 def test_the_return_of_a_group_can_be_its_rate_in_the_episode() -> None:
     env: Any = VectorReward(Env(seats=100, horizon=12), per="group", rate="equal_opportunity", aggregate="rate")
     for seed in (4, 5):
@@ -285,7 +289,7 @@ def test_the_return_of_a_group_can_be_its_rate_in_the_episode() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rate": "EO"}, "per must be 'group' with a rate, which is one of groups, got 'agent'"),
+        ({"per": "agent", "rate": "EO"}, "per must be 'group' with a rate, which is one of groups, got 'agent'"),
         ({"per": "group", "rate": 3}, "rate must be the name of a notion or a Rate, got 3"),
         ({"per": "group", "rate": "treatment_equality"}, "rate must be one of"),
         ({"per": "group", "groups": "dialect"}, "groups needs a rate, got groups='dialect'"),
@@ -412,8 +416,11 @@ def test_the_histories_of_measures_are_those_of_the_environment() -> None:
         ({"measure": "SP", "charge": "growth"}, "charge must be"),
         ({"measure": "SP", "undefined": "unfair"}, "undefined must be 'last' or 'fair' for demographic_parity"),
         ({"measure": "treatment_equality_raw"}, "must have a finite largest gap.*; treatment_equality_raw has none"),
-        ({"measure": Script(1)}, "measures must be names of notions or functions that create a measure"),
-        ({"measure": Script, "groups": "dialect"}, "groups applies to measures given by name"),
+        (
+            {"measure": Script(1)},
+            "measures must be short, long, rate, names of notions, rates, or functions",
+        ),
+        ({"measure": Script, "groups": "dialect"}, "groups applies to rates and measures given by name"),
         ({"measure": lambda lanes: 0.0}, "measures must be functions that create a Measure of 1 lanes, got 0.0"),
         ({"measure": lambda lanes: Script(2)}, "measures must be functions that create a Measure of 1 lanes"),
         ({"measure": "SP", "alpha": [1.0, 2.0]}, "alpha must be one number or one for each of 1 notions"),
@@ -432,7 +439,7 @@ def test_a_bad_option_of_the_penalty_is_named(settings: dict[str, Any], message:
         ({"notions": "SP"}, "notions need a history"),
         ({"measures": []}, r"measures must be at least one, got \[\]"),
         ({"measures": "SP", "notions": "EO"}, "notions must be left out with measures, got 'EO'"),
-        ({"measures": "return_parity"}, "rate must be one of decisions for a decision-maker"),
+        ({"measures": "return_parity"}, "needs agents who earn rewards"),
     ],
 )
 def test_a_bad_option_of_the_objectives_is_named(settings: dict[str, Any], message: str) -> None:

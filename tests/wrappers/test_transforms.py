@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -15,12 +16,14 @@ from fair_envs.wrappers import (
     Batch,
     DisparityTracker,
     HiddenAttribute,
+    HideSensitive,
     Objectives,
     Penalty,
     Recorder,
     Setting,
     SocialUtility,
     SwappedAttribute,
+    SwapSensitive,
     Transform,
 )
 from fair_envs.wrappers.objectives import inequity
@@ -417,3 +420,12 @@ def test_the_episode_that_ends_in_one_lane_is_told_in_that_lane() -> None:
     after = recorder(batch._replace(decided=everybody, first=nobody, done=everybody)).added
     assert after["fair_episode_return"][:, 0].tolist() == [2, 4, 3]  # 3 was shown twice and decided once
     assert after["fair_episode_length"].tolist() == [2, 2, 1]
+
+
+@pytest.mark.parametrize("wrapper", [HideSensitive, SwapSensitive])
+def test_observations_without_the_attribute_are_refused_in_one_sentence(wrapper: Any) -> None:
+    with pytest.raises(ValueError, match=r"show the sensitive attribute .* attention do not") as error:
+        wrapper(gym.make("FairAttention-v0"))
+    assert len(str(error.value)) < 200
+    with pytest.raises(ValueError, match=r"\.\.\. \(\d+ features\)\), got 'discovered_0_9'; did you mean"):
+        wrapper(gym.make("FairAttention-v0"), features=["discovered_0_9"])

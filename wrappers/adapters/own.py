@@ -26,6 +26,7 @@ class OwnRules:
         spaces: The spaces of observations and actions; None: unknown.
         params: Always None: its parameters are arguments of its constructor.
         policies: Scripted policies by name; there are none.
+        env_id: The id with which it is registered with Gymnasium; empty: it is unknown.
     """
 
     name: str
@@ -34,6 +35,7 @@ class OwnRules:
     spaces: tuple[Space[Any], Space[Any]] | None = None
     params: None = None
     policies: Mapping[str, str] = field(default_factory=dict)
+    env_id: str = ""
 
     def agents(self, params: Any) -> int:
         """Return 1."""
@@ -65,7 +67,13 @@ def own_rules(env: Any) -> OwnRules:
             "env must have a FairSpec as fair_spec, which the wrapper Annotate adds, got "
             f"{type(env.unwrapped).__name__} without one"
         )
-    return OwnRules(type(env.unwrapped).__name__, spec, spaces=(env.observation_space, env.action_space))
+    spaces = env.observation_space, env.action_space
+    return OwnRules(type(env.unwrapped).__name__, spec, spaces=spaces, env_id=id_of_env(env))
+
+
+def id_of_env(env: Any) -> str:
+    """Return the id with which an environment is registered with Gymnasium; empty if it is unknown."""
+    return str(getattr(getattr(env.unwrapped, "spec", None), "id", ""))
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class OwnFace:
 
     def __init__(self, env: Any, spec: FairSpec, *, lanes: int | None = None) -> None:
         count = lanes or 1
-        self.lanes = OwnLanes(OwnRules(type(env.unwrapped).__name__, spec), count)
+        self.lanes = OwnLanes(OwnRules(type(env.unwrapped).__name__, spec, env_id=id_of_env(env)), count)
         self._batch = () if lanes is None else (lanes,)  # the axis of lanes in info
         self._shapes = {name: (*self._batch, *column.shape) for name, column in record(spec).items()}
         personal = PERSONAL if spec.one_person else ()  # info has no axis for people
