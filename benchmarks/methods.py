@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -100,37 +100,55 @@ def environment() -> dict[str, str]:
 
 
 def train_twice(method: str, env_id: str, folder: Path, *, seconds: float) -> dict[str, Any]:
-    """Train half of the time, kill the process, resume the run for the other half, and stop it."""
+    """Train half of the time, kill the process, resume the run for the other half, and stop it.
+
+    The process is killed later if it has not yet stored any learning by then.
+    """
+    started = time.time()
     train = command("train", method, env_id, "--out", str(folder), "--no-progress", "--total-timesteps", MANY)
-    killed = for_seconds(train, seconds / 2, signal.SIGKILL, until=folder / "checkpoint.pt")
-    before = steps_of(folder)
+    stored = Stored(method, folder)
+    for_seconds(train, seconds / 2, signal.SIGKILL, ready=lambda: stored.steps() > 0)
+    killed, before = time.time() - started, stored.steps()
     for_seconds(command("train", "--out", str(folder), "--resume", "--no-progress"), seconds / 2, signal.SIGTERM)
-    after = steps_of(folder)
+    after = stored.steps()
     if after <= before:
         raise subprocess.CalledProcessError(1, "train", stderr=f"resumed at step {before} and learned nothing more")
     return {"killed_after_seconds": round(killed, 1), "steps_when_killed": before, "steps": after}
 
 
-def for_seconds(words: Sequence[str], seconds: float, number: int, *, until: Path | None = None) -> float:
-    """Run a command for some seconds, or longer until a file exists, and send it a signal; return the seconds."""
+class Stored:
+    """The steps in the last checkpoint of a run, which is read again if the file has changed.
+
+    Args:
+        method: The method.
+        folder: The run's folder.
+    """
+
+    def __init__(self, method: str, folder: Path) -> None:
+        self._method, self._folder = methods.named(method), folder
+        self._seen, self._steps = 0.0, 0
+
+    def steps(self) -> int:
+        """Return the number of steps; 0 without a checkpoint."""
+        file = self._folder / "checkpoint.pt"
+        if file.exists() and file.stat().st_mtime > self._seen:
+            self._seen = file.stat().st_mtime
+            self._steps = int(self._method.load(self._folder)[0].num_timesteps)
+        return self._steps
+
+
+def for_seconds(words: Sequence[str], seconds: float, number: int, *, ready: Callable[[], bool] = lambda: True) -> None:
+    """Run a command for some seconds, or longer until it is ready, and send it a signal."""
     started = time.time()
     with subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-        while run.poll() is None and (time.time() - started < seconds or (until is not None and not until.exists())):
-            time.sleep(0.2)
+        while run.poll() is None and (time.time() - started < seconds or not ready()):
+            time.sleep(0.5)
         ended = run.poll()
         if ended is None:
             run.send_signal(number)
         _, errors = run.communicate(timeout=120)
     if ended is not None:
         raise subprocess.CalledProcessError(ended, words, stderr=errors or f"it ended with {ended} before its time")
-    return time.time() - started
-
-
-def steps_of(folder: Path) -> int:
-    """Return the number of logged steps of a run."""
-    from fair_envs.baselines.runs import Run
-
-    return int(Run(folder).logged_steps())
 
 
 def evaluate(method: str, env_id: str, folder: Path, *, episodes: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ Network = Literal["mlp", "sets"]
 Course = Literal["automatic", "fixed", "linear", "stepped"]
 
 GUIDE = "greedy"  # the scripted policy that demonstrates actions
-KEPT_EVERY = 60.0  # seconds between checkpoints
+KEPT_EVERY, KEPT_SHARE = 10.0, 0.05  # least seconds between checkpoints, and largest share of the time to write them
 ROWS = 200  # rows of metrics in a training
 
 
@@ -308,8 +308,8 @@ def train_team(
     """Train and return the model; arguments and errors are those of `fair_envs.baselines.train`.
 
     With ``out``, the training writes the files of `train` and the policies of the levels, such as ``model-1.2.pt``. A
-    checkpoint is written every minute and contains the replay buffer until the training ends. After an interruption at
-    most one minute is therefore repeated, bit-identically except for the row of metrics of the interruption. Optional
+    checkpoint is written about every 10 seconds, less often if writing takes long, and contains the replay buffer until
+    the training ends. After an interruption only what followed it is repeated, bit-identically except for the row of metrics of the interruption. Optional
     callbacks are ``follow``, which applies the curriculum and stores the levels' policies (`following` of these
     settings), and ``rows``, which logs the progress of the training: `TeamRows`, or `RewardRows` if the agents are no
     team.
@@ -352,13 +352,15 @@ class RareKeeper(Keeper):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._written = -np.inf
+        self._next = -np.inf
 
     def _on_rollout_start(self) -> None:
         self._collected = self._finished = False
-        if time.monotonic() - self._written > KEPT_EVERY:
+        begun = time.monotonic()
+        if begun > self._next:
             self.run.write(freeze(self.model, self.run))
-            self._written = time.monotonic()
+            now = time.monotonic()
+            self._next = now + max(KEPT_EVERY, (now - begun) / KEPT_SHARE)
 
     def _on_training_end(self) -> None:
         super()._on_training_end()

@@ -7,6 +7,7 @@ the k-th call of a function, counted in the process that trains: it is the same 
 import argparse
 import importlib
 import json
+import math
 import os
 import signal
 import sys
@@ -149,7 +150,7 @@ def train(algorithm: str, out: str, resume: str, moment: str, call: int) -> dict
     counts = dict.fromkeys(MOMENTS, 0)
     with ExitStack() as patches:
         # A checkpoint of a team in each rollout, where it is one a minute otherwise.
-        patches.enter_context(patch.object(team_training, "KEPT_EVERY", 0.0))
+        patches.enter_context(patch.multiple(team_training, KEPT_EVERY=0.0, KEPT_SHARE=math.inf))
         for name, one in MOMENTS.items():
             patches.enter_context(watched(name, one, counts, at=call if name == moment else -1))
         settings, begin, values = ALGORITHMS[algorithm]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ def assert_same_state(one: Any, other: Any) -> None:
 
 def keep_every(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(team_training, "KEPT_EVERY", seconds)
+    monkeypatch.setattr(team_training, "KEPT_SHARE", math.inf)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 1e9])
