@@ -309,10 +309,10 @@ def train_team(
 
     With ``out``, the training writes the files of `train` and the policies of the levels, such as ``model-1.2.pt``. A
     checkpoint is written about every 10 seconds, less often if writing takes long, and contains the replay buffer until
-    the training ends. After an interruption only what followed it is repeated, bit-identically except for the row of metrics of the interruption. Optional
-    callbacks are ``follow``, which applies the curriculum and stores the levels' policies (`following` of these
-    settings), and ``rows``, which logs the progress of the training: `TeamRows`, or `RewardRows` if the agents are no
-    team.
+    the training ends. After an interruption only what followed it is repeated, bit-identically except for the row of
+    metrics of the interruption. Optional callbacks are ``follow``, which applies the curriculum and stores the levels'
+    policies (`following` of these settings), and ``rows``, which logs the progress of the training: `TeamRows`, or
+    `RewardRows` if the agents are no team.
     """
     if rows is None:
         rows = RewardRows(every=config.row) if make_rules(config.env_id).pace is None else TeamRows(every=config.row)
