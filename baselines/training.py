@@ -40,6 +40,7 @@ from fair_envs.baselines.settings import (
 from fair_envs.core import Rules, check_seeds
 from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout, scripted
 from fair_envs.faces.sb3 import Append
+from fair_envs.metrics.measures import check_without_probs
 from fair_envs.registration import TABLE, make_rules, make_sb3
 from fair_envs.support.parameters import (
     NonNegative,
@@ -337,7 +338,9 @@ def compares_returns(rules: AnyRules) -> bool:
 
 def measure_of(config: OnPolicySettings, name: str, rules: AnyRules) -> MeasureFor:
     """Return the factory of a measure of the training's task, see `fair_envs.tasks.Task.factory`."""
-    return chosen_task(config.env_id, vars(config)).factory(name, rules)
+    found = chosen_task(config.env_id, vars(config)).factory(name, rules)
+    check_without_probs(found(1), "measure")
+    return found
 
 
 def chosen_task(env_id: str, given: Mapping[str, Any]) -> Task:

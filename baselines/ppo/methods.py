@@ -14,6 +14,7 @@ from fair_envs.baselines.training import train as train_only
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, policy_of_model
 from fair_envs.evaluation.reports import Report
+from fair_envs.metrics.measures import check_without_probs
 from fair_envs.tasks import Task, measure_name, rules_for, task_of
 
 FAIR_PPO_SETTINGS = frozenset({"penalty", "alpha", "beta", "weight", "mode", "credit", "tolerance", "measure"})
@@ -36,7 +37,7 @@ def missing_measure(task: Task, names: Iterable[str], rules: Any) -> str:
     names = [measure_name(name) for name in names]
     try:
         for name in names:
-            task.measure(name, rules, 1)
+            check_without_probs(task.measure(name, rules, 1), "measure")
     except ValueError as error:
         return f"needs another measure: {error}"
     return ""

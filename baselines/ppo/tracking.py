@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from fair_envs.baselines.ppo.ppo import lanes_env_of
 from fair_envs.core.interactions import PREFIX, Columns
 from fair_envs.faces.sb3 import VecEnvStepReturn, VecEnvWrapper
-from fair_envs.metrics.measures import Measure, MeasureOf, Replay
+from fair_envs.metrics.measures import Measure, MeasureOf, Replay, check_without_probs
 from fair_envs.support.aliases import Flags
 
 
@@ -37,6 +37,8 @@ class Following(VecEnvWrapper):
         self.agents = 1 if self._source is None else venv.num_envs // self._source.lanes.count
         lanes = venv.num_envs // self.agents
         self.measures = tuple(measure_of(lanes) for measure_of in measures)
+        for measure in self.measures:
+            check_without_probs(measure, "measure")
         self.starts_next = np.ones(lanes, bool)
         self.infos: Sequence[Mapping[str, Any]] = ()
 

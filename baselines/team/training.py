@@ -186,7 +186,7 @@ class TeamTraining(MethodSettings):
 def unsupported(env_id: str, rules: Rules) -> str:
     """Return why the agents of an environment cannot be trained, or ""."""
     if not rules.multi_agent:
-        return f"needs several agents with one action space; {env_id} has one decision-maker"
+        return "needs several agents with one action space, and there is one decision-maker"
     needed = unsupported_spaces(rules.observation_space(rules.params), rules.action_space(rules.params))
     return f"needs {needed}" if needed else ""
 

@@ -44,7 +44,7 @@ from fair_envs.evaluation import Policy
 from fair_envs.evaluation.policy import Act
 from fair_envs.evaluation.systems import WELFARE
 from fair_envs.metrics.intervals import Estimate, check_level, mean_interval, share_interval
-from fair_envs.metrics.measures import Measure
+from fair_envs.metrics.measures import Measure, check_without_probs
 from fair_envs.metrics.rates import (
     ERROR_SHARE,
     FALSE_POSITIVE,
@@ -269,6 +269,8 @@ class Plan:
         if self.task.performance == "success" and team is Rules.team_outcome:
             raise ValueError(f"performance must be 'reward' for {self.seen.name}, which has no teams, got 'success'")
         self.measures = {name: self._measure(name, self.lanes) for name in ("short", "long")}
+        for name, measure in self.measures.items():
+            check_without_probs(measure, f"{name} of the task")
         self.supported = dict(self._supported())
         measured = (rate for measure in self.measures.values() for rate in rates_in(measure))
         rates = dict.fromkeys([self.rate, *(rate for own in self.supported.values() for rate in own), *measured])

@@ -196,7 +196,7 @@ def in_environment(
 
     check_once("policy", policies)
     chosen = task_of(task or env_id)
-    names = [*(policies or ["random"]), *(["random", *chosen.scripted] if beside else ())]
+    names = [*(policies or ["random"]), *(["random", *task_of(env_id).scripted] if beside else ())]
     base = parameters_for(env_id, chosen, names, {})
     parameters = environment_parameters(env_id, param, base=base)
     own = {name: environment_parameters(env_id, param, base=trained_in(name, env_id, base)) for name in names}

@@ -301,7 +301,7 @@ def compare(
     wanted = {"episodes": (episodes, 64), "seed": (seed, TEST_SEEDS), "shuffles": (shuffles, 100)}
     numbers = {name: agreed(entries, name, *own) for name, own in wanted.items()}
     shared: dict[str, Any] = {"task": task, **numbers, "level": agreed(entries, "level", None, LEVEL)}
-    others = _names(task, policies, stored=[str(one) for one in entries if one.kind != "trained"])
+    others = _names(env_id, policies, stored=[str(one) for one in entries if one.kind != "trained"])
     labels = labels_of(entries)
     _check_reference(reference, [*labels, *others])
     runs_to_play = [None if one.evaluation is not None else _cell(one, given, shared) for one in entries]
@@ -360,12 +360,14 @@ def _trade_offs(entries: Sequence[Entry], labels: Sequence[str]) -> Iterator[str
             )
 
 
-def _names(task: str, policies: Sequence[str] | None, *, stored: Sequence[str]) -> list[str]:
+def _names(env_id: str, policies: Sequence[str] | None, *, stored: Sequence[str]) -> list[str]:
     """Return the policies that must be played."""
     if policies is None:
-        return [] if stored else [*task_of(task).scripted, "random"]
+        return [] if stored else [*task_of(env_id).scripted, "random"]
     if isinstance(policies, str):
-        raise ValueError(f"policies must be a list of names, got {policies!r}{meant(policies, task_of(task).scripted)}")
+        raise ValueError(
+            f"policies must be a list of names, got {policies!r}{meant(policies, task_of(env_id).scripted)}"
+        )
     return [name for name in dict.fromkeys(policies) if name not in stored]
 
 

@@ -24,6 +24,20 @@ ROWS = (FEATURES, PREFIX + "sensitive", PREFIX + "legitimate")
 """The columns with several entries for each person."""
 
 
+def check_without_probs(measure: "Measure", argument: str) -> None:
+    """Raise ValueError if a measure needs the policy's action probabilities where nobody reports them.
+
+    Args:
+        measure: The measure.
+        argument: What gave it.
+    """
+    if measure.needs_action_probs:
+        raise ValueError(
+            f"{argument} must not be {measure.name} here: it needs the policy's action probabilities, which are only "
+            "reported to wrappers (fair_envs.wrappers.ReportActionProbs); use a notion of groups"
+        )
+
+
 @dataclass(frozen=True)
 class Replay:
     """What a measure says about T steps.
@@ -302,4 +316,13 @@ PASSING = frozenset({"reward", "ended", "decided", "_everyone"})
 """Attributes of a measure that belong to one step and not to its state."""
 
 
-__all__ = ["FunctionMeasure", "Measure", "MeasureOf", "Replay", "column_names", "numbers_in", "of_people"]
+__all__ = [
+    "FunctionMeasure",
+    "Measure",
+    "MeasureOf",
+    "Replay",
+    "check_without_probs",
+    "column_names",
+    "numbers_in",
+    "of_people",
+]

@@ -21,6 +21,7 @@ from fair_envs.metrics import FunctionMeasure
 from fair_envs.tasks import Task
 from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, SocialReward
 from tests.assessment.office import Office, coin, correct, to_the_north
+from tests.test_cli import Said
 
 LITTLE: dict[str, Any] = {"agents": 6, "horizon": 40}
 LOANS: dict[str, Any] = {"horizon": 100}
@@ -423,3 +424,16 @@ def test_parameters_of_an_own_environment_are_checked(office: str) -> None:
     assert evaluate(office, correct, episodes=1, parameters={"bonus": 1.0}, **QUICK).performance.value == 2
     with pytest.raises(ValueError, match="parameters must be among clients, bonus, got 'bonuss'"):
         evaluate(office, correct, episodes=1, parameters={"bonuss": 1.0})
+
+
+def test_measures_that_need_action_probabilities_are_refused() -> None:
+    task = Task(env_id="FairHiring-v0", short="individual_fairness", rate="demographic_parity")
+    with pytest.raises(ValueError, match="short of the task must not be individual_fairness here"):
+        evaluate("FairHiring-v0", "random", episodes=1, task=task)
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_the_scripted_policies_beside_another_task_are_those_of_the_environment() -> None:
+    world = ("-p", "horizon=20", "--episodes", "2", "--no-progress")
+    said = Said("evaluate", "FairLending-v0", "--beside", "--task", "FairHiring-v0", *world)
+    assert said.code == 0 and "max-reward" in said.text, said.text

@@ -159,3 +159,11 @@ def test_settings_of_the_penalty_on_returns_are_refused_for_a_measure() -> None:
         make_model(configured("fair-ppo", "FairHiring-v0", mode="p3o"))
     with pytest.raises(ValueError, match="measure must be one of"):
         make_model(configured("fair-ppo", "FairHiring-v0", measure="nonsense"))
+
+
+@pytest.mark.parametrize("name", ["fair-ppo", "lagrangian", "cpo"])
+@pytest.mark.usefixtures("empty_folder")
+def test_measures_that_need_action_probabilities_are_refused_before_the_training(name: str) -> None:
+    said = Said("train", name, "FairHiring-v0", "--measure", "individual_fairness", "--out", "run")
+    assert said.code == 2 and "it needs the policy's action probabilities" in said.flat
+    assert not Path("run").exists()

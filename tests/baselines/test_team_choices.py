@@ -472,8 +472,8 @@ def test_other_environments_have_the_tasks_parameters_and_no_other_preset() -> N
 
 def test_a_decision_maker_is_refused_with_the_methods_to_try() -> None:
     expected = (
-        "method must support FairLending-v0, got 'fair-er', which needs several agents with one action space; "
-        "FairLending-v0 has one decision-maker; try .*ppo"
+        "method must support FairLending-v0, got 'fair-er', which needs several agents with one action space, "
+        "and there is one decision-maker; try .*ppo"
     )
     with pytest.raises(ValueError, match=expected):
         method_for("fair-er", "FairLending-v0")

@@ -263,7 +263,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (
         {"env_id": "FairLending-v0", "parameters": {}},
         "env_id must be supported with the parameters, got 'FairLending-v0', which needs several agents with one "
-        "action space; FairLending-v0 has one decision-maker",
+        "action space, and there is one decision-maker",
     ),
     (
         {"parameters": {"action": "heading"}},
