@@ -272,9 +272,11 @@ def test_thresholds_are_found_for_many_worlds_at_a_time() -> None:
 
 def test_the_first_of_two_loads_is_compared_with_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "repeats_lasting", lambda load, seconds: 1)
-    monkeypatch.setattr(benchmark, "clocked", lambda load, times: {"one": 4.0, "other": 2.0}[load.run(times)])
+    seconds = {"one": benchmark.Taken(wall=4.0, cpu=3.0), "other": benchmark.Taken(wall=2.0, cpu=3.0)}
+    monkeypatch.setattr(benchmark, "clocked", lambda load, times: seconds[load.run(times)])
     both = Load(lambda times: "one", 1), Load(lambda times: "other", 1)
-    assert benchmark.against(1.0, loads=lambda: both)().value == 0.5
+    found = benchmark.against(1.0, loads=lambda: both)()
+    assert (found.value, found.by_cpu) == (0.5, 1.0)
 
 
 def test_f_ppo_and_ppo_learn_from_as_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +325,7 @@ def test_looks_count_only_while_the_machine_has_two_cores(monkeypatch: pytest.Mo
     monkeypatch.setattr(benchmark, "WORLD", LITTLE)
     monkeypatch.setattr(benchmark, "gain_of_arithmetic", lambda _: partial(next, given))
     repeat = benchmark.gain(1.0, lanes=4, own_cores=True)
-    monkeypatch.setattr(benchmark, "clocked", lambda load, times: next(seconds))
+    monkeypatch.setattr(benchmark, "clocked", lambda load, times: benchmark.Taken(next(seconds), 1.0))
     assert repeat().value == 2.0
 
 

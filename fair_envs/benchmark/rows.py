@@ -48,6 +48,7 @@ ACTIONS = 64  # sets of actions drawn in advance and played in turn
 LIBRARIES = ("numba", "numpy", "gymnasium", "pettingzoo", "stable-baselines3", "torch")
 NOT_A_NUMBER = float("nan")
 LOOKS = 15  # number of short measurements in a repeat, alternating between two threads and one
+ROUNDS = 5  # number of short measurements in a repeat, alternating between two loads
 PATIENCE = 60  # how many repeats' time a repeat may take while it waits for two free cores
 OWN_CORES = 1.8  # least speedup of arithmetic on two threads if two cores are free
 IDLE = 0.1  # largest number of cores that other processes use on an idle machine
@@ -187,12 +188,12 @@ class Stopwatch:
     def __init__(self) -> None:
         self._busy, self._cpu, self._wall = busy_seconds(), cpu_seconds(), time.perf_counter()
 
-    def sample(self, *, value: float | None = None, steps: float = 0.0) -> Sample:
-        """Return the measurement: the given value, or the steps per second."""
+    def sample(self, *, value: float | None = None, by_cpu: float = NOT_A_NUMBER, steps: float = 0.0) -> Sample:
+        """Return the measurement: the given value, also by CPU time if that is known, or the steps per second."""
         wall, cpu = time.perf_counter() - self._wall, cpu_seconds() - self._cpu
         others = max(0.0, busy_seconds() - self._busy - cpu) / wall
         if value is not None:
-            return Sample(value, NOT_A_NUMBER, wall, cpu, others)
+            return Sample(value, by_cpu, wall, cpu, others)
         return Sample(steps / wall, steps / max(cpu, 1e-9), wall, cpu, others)
 
 
@@ -281,7 +282,7 @@ def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[],
         while len(looks) < LOOKS:
             if own_cores and time.perf_counter() > end:
                 raise TimeoutError("two cores of the machine were hardly ever free")
-            before, look, after = given(), clocked(one, times) / clocked(two, times), given()
+            before, look, after = given(), clocked(one, times).wall / clocked(two, times).wall, given()
             if min(before, after) >= OWN_CORES:
                 looks.append(look)
         return watch.sample(value=statistics.median(looks))
@@ -290,13 +291,18 @@ def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[],
 
 
 def against(seconds: float, *, loads: Callable[[], tuple[Load, Load]]) -> Callable[[], Sample]:
-    """Return a function that measures how many times faster the first load is than the second, alternating."""
+    """Return a function that measures how many times faster the first load is than the second.
+
+    It is the median of `ROUNDS` short measurements in which they alternate, because a machine's speed changes in time.
+    """
     one, other = loads()
-    times = repeats_lasting(other, seconds / 2)
+    times = repeats_lasting(other, seconds / 2 / ROUNDS)
 
     def repeat() -> Sample:
         watch = Stopwatch()
-        return watch.sample(value=clocked(other, times) / clocked(one, times))
+        rounds = [(clocked(other, times), clocked(one, times)) for _ in range(ROUNDS)]
+        walls, cpus = zip(*((a.wall / b.wall, a.cpu / b.cpu) for a, b in rounds), strict=True)
+        return watch.sample(value=statistics.median(walls), by_cpu=statistics.median(cpus))
 
     return repeat
 
@@ -328,14 +334,21 @@ def gain_of_arithmetic(seconds: float) -> Callable[[], float]:
     both = Load(lambda times: wait([threads.submit(arithmetic, times) for _ in range(2)]), 2)
     times = repeats_lasting(alone, seconds)
     both.run(times)
-    return lambda: 2 * clocked(alone, times) / clocked(both, times)
+    return lambda: 2 * clocked(alone, times).wall / clocked(both, times).wall
 
 
-def clocked(load: Load, times: int) -> float:
+class Taken(NamedTuple):
+    """Seconds of a load."""
+
+    wall: float
+    cpu: float  # of all threads
+
+
+def clocked(load: Load, times: int) -> Taken:
     """Return how many seconds it takes to run a load a number of times."""
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     load.run(times)
-    return time.perf_counter() - begin
+    return Taken(time.perf_counter() - begin, max(time.process_time() - cpu, 1e-9))
 
 
 def lane_size(seconds: float) -> Callable[[], Sample]:
