@@ -695,7 +695,7 @@ def test_random_and_scripted_policies_stand_beside_a_policy(empty_folder: Path) 
     rates = {one["policy"]: [row["value"] for row in one["rows"] if row["section"] == "rate"] for one in found}
     assert rates["always"] == [1, 1] and rates[f"{HERE}:still"] == [0, 0]
     assert "always: No two groups differ in their true positive rate." in said.text
-    assert said.text.startswith(" ") and "\nmax-reward  " in said.text  # five policies are rows
+    assert said.text.startswith("policy ") and "\nmax-reward  " in said.text  # five policies are rows
     assert "all others are in evaluation.csv" in said.text
     assert not (empty_folder / "found" / "report.json").exists()
 

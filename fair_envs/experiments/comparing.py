@@ -35,7 +35,7 @@ from fair_envs.registration import TABLE
 from fair_envs.support.parameters import meant
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.tasks import environment_id, task_of
+from fair_envs.tasks import environment_id, rules_for, task_of
 
 REWARD_ONLY = "ppo"
 """The method that only maximises the reward, with which all others are compared if it is among the runs."""
@@ -307,7 +307,10 @@ def compare(
     runs_to_play = [None if one.evaluation is not None else _cell(one, given, shared) for one in entries]
     policies_to_play = [evaluation_cell(env_id, name, base, **shared) for name in others]
     for name in others:
-        (policy_tried if env_id in TABLE else policy_named)(name, exactly(env_id, base))
+        if env_id in TABLE:
+            policy_tried(name, exactly(env_id, base))
+        else:
+            policy_named(name, rules_for(env_id, **base))
     played = [*filter(None, runs_to_play), *policies_to_play]
     _check_alike(
         [*(measured_in(one.evaluation) for one in entries if one.evaluation), *(one.measured for one in played)]

@@ -50,7 +50,7 @@ def test_notions_are_found_by_any_of_their_names() -> None:
     assert find_notion("Jain's index").name == "jain"
     with pytest.raises(ValueError, match=r"notion must be one of demographic_parity, .*, got 'equality'"):
         find_notion("equality")
-    with pytest.raises(ValueError, match=r"got 'janes index'; did you mean \"jain's index\"\?"):
+    with pytest.raises(ValueError, match=r"got 'janes index'; did you mean 'jain'\?"):
         find_notion("janes index")
 
 
