@@ -1,9 +1,9 @@
 """Train methods with several seeds on an environment and compare them: ``python benchmarks/comparison.py ID``.
 
 Every run is resumed where it stopped, so an interrupted comparison continues. Seeds come first: after the first round,
-each method has one run. Each run is evaluated after its training, and the evaluation is stored in
-``OUT/ID/evaluations``; what is stored is not trained again, even if the run is gone. The result is that of
-``fair-envs compare`` on the stored evaluations.
+each method has one run. Each run is evaluated after its training, and what comparisons use of the evaluation is stored
+in ``OUT/ID/evaluations``; what is stored is not trained again, even if the run is gone. ``OUT/ID`` gets the table and
+the plots of ``fair-envs compare`` on the stored evaluations.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from rich.progress import track
 from fair_envs.assessment.result import read, save_compact
 from fair_envs.baselines import methods
 from fair_envs.baselines.runs import Run
+from fair_envs.experiments.comparing import compare, used
 from fair_envs.tasks import task_of
 
 
@@ -30,7 +31,8 @@ def main(words: Sequence[str] | None = None) -> None:
     """Train and evaluate what is missing, and compare what is stored."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("id", help="Id of the environment.")
-    parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="Folder of the runs.")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="Folder of the results.")
+    parser.add_argument("--runs", type=Path, default=Path("runs/comparison"), help="Folder of the runs.")
     parser.add_argument("--seeds", type=int, default=5, help="Number of seeds.")
     parser.add_argument("--episodes", type=int, default=32, help="Test episodes of each run.")
     parser.add_argument("--jobs", type=int, default=1, help="Trainings at a time.")
@@ -40,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> None:
     cells = [(name, seed) for seed in range(given.seeds) for name in names]
     folder: Path = given.out / given.id
     (folder / "evaluations").mkdir(parents=True, exist_ok=True)
-    work = partial(trained_and_evaluated, given.id, folder=folder, episodes=given.episodes)
+    work = partial(trained_and_evaluated, given.id, folder=folder, runs=given.runs / given.id, episodes=given.episodes)
     with ThreadPoolExecutor(given.jobs) as pool:
         ended = pool.map(lambda cell: work(*cell), cells)
         failed = [error for error in track(ended, total=len(cells), description=given.id) if error]
@@ -48,8 +50,9 @@ def main(words: Sequence[str] | None = None) -> None:
     stored = [str(file) for name, seed in cells if (file := stored_at(folder, name, seed)).exists()]
     if not stored:
         sys.exit("nothing to compare: " + ("; ".join(failed) or "there are no methods"))
-    error = command("compare", *sorted(stored), "--out", str(numbered(folder)), shown=True)
-    sys.exit(error or None)
+    found = compare(sorted(stored), progress=True)
+    found.save(folder)
+    print(found)
 
 
 def supported(env_id: str) -> list[str]:
@@ -63,9 +66,9 @@ def stored_at(folder: Path, method: str, seed: int) -> Path:
     return folder / "evaluations" / f"{method}-{seed}.json"
 
 
-def trained_and_evaluated(env_id: str, method: str, seed: int, *, folder: Path, episodes: int) -> str:
+def trained_and_evaluated(env_id: str, method: str, seed: int, *, folder: Path, runs: Path, episodes: int) -> str:
     """Train or resume a run and evaluate it, unless its evaluation is stored; return why it failed, or ""."""
-    file, run = stored_at(folder, method, seed), folder / f"{method}-{seed}"
+    file, run = stored_at(folder, method, seed), runs / f"{method}-{seed}"
     if file.exists():
         return ""
     try:
@@ -91,14 +94,14 @@ def evaluate(env_id: str, method: str, run: Path, file: Path, *, episodes: int) 
         words = ["evaluate", env_id, "--policy", str(run), "--episodes", str(episodes), "--out", str(found)]
         error = command(*words, "--no-progress")
         if not error:
-            save_compact([replace(one, policy=method) for one in read(found / "evaluation.json")], file)
+            save_compact([used(replace(one, policy=method)) for one in read(found / "evaluation.json")], file)
     return error
 
 
-def command(*words: str, shown: bool = False) -> str:
+def command(*words: str) -> str:
     """Run the command line; return the last line of its output if it failed, otherwise ""."""
     done = subprocess.run(
-        [sys.executable, "-m", "fair_envs.cli", *words], env=environment(), capture_output=not shown, text=True
+        [sys.executable, "-m", "fair_envs.cli", *words], env=environment(), capture_output=True, text=True
     )
     lines = (done.stderr or done.stdout or "").strip().splitlines()
     return (lines[-1] if lines else f"exit status {done.returncode}") if done.returncode else ""
@@ -110,11 +113,6 @@ def is_complete(run: Path) -> bool:
         return False
     kept = Run(run)
     return bool(kept.logged_steps() >= kept.config().get("steps", 0))
-
-
-def numbered(folder: Path) -> Path:
-    """Return the next free folder for a comparison."""
-    return next(path for k in range(1, 1_000_000) if not (path := folder / f"compared-{k}").exists())
 
 
 def environment() -> dict[str, str]:

@@ -189,7 +189,7 @@ class Comparison:
             writer.writeheader()
             writer.writerows(flat)
         (place / "comparison.json").write_text(json.dumps(self.as_dict(), indent=2, allow_nan=False) + "\n")
-        save_compact([_used(own) for one in self.contenders for own in one.evaluations], place / "evaluations.json")
+        save_compact([used(own) for one in self.contenders for own in one.evaluations], place / "evaluations.json")
         self._plots(place)
         return place
 
@@ -243,7 +243,7 @@ def table_of(evaluations: Sequence[Evaluation], *, every: bool = False) -> Table
     return Comparison(env_id=first.env_id, rate=first.rate, contenders=contenders).table(columns=3)
 
 
-def _used(one: Evaluation) -> Evaluation:
+def used(one: Evaluation) -> Evaluation:
     """Return an evaluation without what comparisons do not use, which is most of it."""
     return replace(one, curve={}, rows=tuple(row for row in one.rows if row.section in SECTIONS_USED))
 
