@@ -217,7 +217,7 @@ FOR_AGENTS: Mapping[str, Any] = {
     "learning_rate": 1e-3,
     "ent_coef": 0.01,
     "sharing": "groups",
-    "critic_epochs": 1,  # rollouts are larger, so a pass has as many updates as two passes for a decision-maker
+    "critic_epochs": 1,  # rollouts are larger, so one pass has the updates of two passes for a decision-maker
 }
 """Recommended settings where the agents are the affected people, and rows are agents."""
 

@@ -2,7 +2,7 @@
 
 Every run is resumed where it stopped, so an interrupted comparison continues. Seeds come first: after the first round,
 each method has one run. Each run is evaluated after its training, and what comparisons use of the evaluation is stored
-in ``OUT/ID/evaluations``; what is stored is not trained again, even if the run is gone. ``OUT/ID`` gets the table and
+in ``OUT/ID/evaluations``. A run with a stored evaluation is not trained again. ``OUT/ID`` gets the table and
 the plots of ``fair-envs compare`` on the stored evaluations.
 """
 

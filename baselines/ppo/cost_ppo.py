@@ -49,13 +49,9 @@ class CostPPO(Regularised):
         return super()._wrapped_env(env)
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        recorder = self._recorder
-        assert recorder is not None
-        if recorder.starts_next.any():
-            cut = [row for row, info in enumerate(recorder.infos) if info.get("TimeLimit.truncated")]
-            if cut:
-                seen = np.array([recorder.infos[row]["terminal_observation"] for row in cut], np.float32)
-                self._cut_off[step, cut] = self.cost_critics.predict(seen.reshape(1, len(cut), -1), which=[0])[0, :, 0]
+        if cut := self.recorder.cut_off():
+            seen = np.array(list(cut.values()), np.float32).reshape(1, len(cut), -1)
+            self._cut_off[step, list(cut)] = self.cost_critics.predict(seen, which=[0])[0, :, 0]
         return super()._actions_to_learn(step, action, log_prob)
 
     def _after_rollout(self) -> None:

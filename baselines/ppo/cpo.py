@@ -177,8 +177,7 @@ class CPO(CostPPO):
 
     @property
     def _lanes(self) -> int:
-        assert self._recorder is not None
-        return len(self._recorder.starts_next)
+        return len(self.recorder.starts_next)
 
     def _update_policy(self, turns: "Turns") -> list[th.nn.Parameter]:
         """Take the policy's step, and return the parameters that it depends on."""

@@ -13,9 +13,10 @@ from fair_envs.baselines.ppo.functions import BenefitRate, Controller, Lagrangia
 from fair_envs.baselines.ppo.ppo import Minibatch, agents_env_of
 from fair_envs.baselines.ppo.regularised import Regularised, mean_defined
 from fair_envs.baselines.ppo.tracking import RecordSteps
+from fair_envs.metrics.disparity import cell_sums
 from fair_envs.metrics.measures import MeasureOf, Replay
 from fair_envs.metrics.rates import RateMeasure
-from fair_envs.support.aliases import Floats, Floats32, Ints
+from fair_envs.support.aliases import Floats, Floats32
 from fair_envs.support.parameters import NonNegative, PositiveInt, checked
 
 Profile = Literal["recommended", "published"]
@@ -179,13 +180,9 @@ class ObjectivePPO(Regularised):
         return recorder
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        recorder = self._recorder
-        assert recorder is not None
-        if self._fair_wanted and recorder.starts_next.any():
-            cut = [row for row, info in enumerate(recorder.infos) if info.get("TimeLimit.truncated")]
-            if cut:
-                seen = np.array([recorder.infos[row]["terminal_observation"] for row in cut])
-                self._cut_off[step, cut] = self.gamma * self.stream_critic.predict(seen[np.newaxis])[0]
+        if self._fair_wanted and (cut := self.recorder.cut_off()):
+            seen = np.array(list(cut.values()))
+            self._cut_off[step, list(cut)] = self.gamma * self.stream_critic.predict(seen[np.newaxis])[0]
         return super()._actions_to_learn(step, action, log_prob)
 
     @property
@@ -200,9 +197,7 @@ class ObjectivePPO(Regularised):
         assert streams is not None
         streams.take(self._replays[0])
         cost = None if self.long is None else self.rollout_measures.long
-        recorder = self._recorder
-        assert recorder is not None
-        rewards = recorder.rewards  # those of the buffer include the critic's values after time limits
+        rewards = self.recorder.rewards  # those of the buffer include the critic's values after time limits
         now = streams.means(float(rewards.mean(dtype=np.float64)), cost)
         unit = float(np.abs(rewards).mean(dtype=np.float64))
         keep = 0.0 if self.half_life == 0 or "means" not in memory else 0.5 ** (1 / self.half_life)
@@ -342,9 +337,11 @@ class StreamsOfRollout:
         """Take the benefits and demands of a rollout."""
         assert replay.people is not None
         (steps, rows), (group, *amounts) = self._shape, replay.people
-        parts = [group_sums(group, own, groups=self.groups) for own in amounts]
-        parts[0] *= self._scale
-        self._totals: Floats = np.concatenate(parts, axis=-1)
+        people, lanes = group.shape[2], group.shape[:2]
+        cell = np.where(group < 0, self.groups, group).reshape(-1, people)  # the last one is that of no group
+        sums = [cell_sums(own.reshape(-1, people), cell, cells=self.groups + 1)[0] for own in amounts]
+        sums[0] *= self._scale
+        self._totals: Floats = np.concatenate([part[:, :-1].reshape(*lanes, -1) for part in sums], axis=-1)
         if self.agents > 1:
             self._group = group.reshape(steps, rows)
             self._own = np.stack([own.reshape(steps, rows) for own in amounts], axis=-1)
@@ -394,21 +391,6 @@ class StreamsOfRollout:
         if with_cost:
             parts.append(np.full((*self._shape, 1), slope[-1] * self.agents))
         return np.concatenate(parts, axis=2)
-
-
-def group_sums(group: Ints, amounts: Floats, *, groups: int) -> Floats:
-    """Return the sum of the amounts in each group, shape (T, B, groups).
-
-    Args:
-        group: The group of each person, shape (T, B, M); -1: nobody.
-        amounts: The amount of each person, shape (T, B, M).
-        groups: Number of groups.
-    """
-    steps, lanes, people = group.shape
-    place = np.arange(steps * lanes).repeat(people) * groups + group.ravel()
-    known = group.ravel() >= 0
-    counted: Any = np.bincount(place[known], amounts.ravel()[known], minlength=steps * lanes * groups)
-    return np.asarray(counted, np.float64).reshape(steps, lanes, groups)
 
 
 __all__ = ["ObjectivePPO", "StreamCritic"]

@@ -212,6 +212,12 @@ class Regularised(PPO):
         """Number of rollouts collected so far, including those before a resumption."""
         return int(self.memory.get("rollouts", 0))
 
+    @property
+    def recorder(self) -> RecordSteps:
+        """The wrapper that records the steps of a rollout; it exists from the first rollout on."""
+        assert self._recorder is not None
+        return self._recorder
+
     # ------------------------------------------------------------------------------------------- collecting
 
     def _wrapped_env(self, env: VecEnv) -> VecEnv:
@@ -260,8 +266,7 @@ class Regularised(PPO):
 
     def _measure(self) -> None:
         """Let the measures follow the rollout, after its last step and before callbacks see its end."""
-        recorder, measures = self._recorder, self.rollout_measures
-        assert recorder is not None
+        recorder, measures = self.recorder, self.rollout_measures
         self._replays = recorder.replay()
         for k, replay in enumerate(self._replays):
             measures[2 * k][:] = recorder.of_rows(replay.value)

@@ -65,6 +65,13 @@ class Following(VecEnvWrapper):
         """Return values of lanes, shape (..., lanes), for each of their rows, shape (..., rows)."""
         return lanes if self.agents == 1 else np.repeat(lanes, self.agents, axis=-1)
 
+    def cut_off(self) -> dict[int, NDArray[Any]]:
+        """Return the last observation of each row whose episode ended with the last step because of a time limit."""
+        if not self.starts_next.any():
+            return {}
+        told = enumerate(self.infos)
+        return {row: info["terminal_observation"] for row, info in told if info.get("TimeLimit.truncated")}
+
     def _follow(self, reward: NDArray[Any], of_rows: NDArray[Any]) -> None:
         """Take a step, given the agents' own rewards, shape (lanes, agents), and those of the rows, shape (rows,)."""
         raise NotImplementedError

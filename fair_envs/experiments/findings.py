@@ -1,17 +1,16 @@
 """What a comparison finds: who gains and who loses, beyond what randomness explains."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from fair_envs.assessment import Evaluation
+from fair_envs.assessment.bounds import DIFFERENCE, SHARE, SHARES, Bounds, within
 from fair_envs.assessment.policies import Kind
 from fair_envs.assessment.result import Row
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.metrics.intervals import difference_interval
-from fair_envs.metrics.rates import ERROR_SHARE, NEGATIVE_VALUE, OUTCOME, RATES, RETURN, TRUE_NEGATIVE
 
 FEWEST_SEEDS = 3
 """With fewer training seeds, a difference says little about the methods."""
@@ -19,10 +18,7 @@ FEWEST_SEEDS = 3
 SAME = 0.02
 """A change is about the same if its interval lies within this share of the reference's highest group rate."""
 
-SHARES = {rate.name for rate in (*RATES.values(), TRUE_NEGATIVE, NEGATIVE_VALUE, ERROR_SHARE)} - {
-    OUTCOME.name,
-    RETURN.name,
-}
+SHARE_NAMES = {rate.name for rate in SHARES}
 """Names of the rates that are between 0 and 1."""
 
 Verdict = Literal["more", "less", "same", "unclear"]
@@ -64,8 +60,7 @@ class Contender(NamedTuple):
             return rows[0]
         values = [row.estimate.value for row in rows]
         found = mean_interval(values, level=rows[0].estimate.level)
-        low, high = _possible(rows[0], values)
-        found = replace(found, low=max(found.low, low), high=min(found.high, high))  # NaN first: it is kept
+        found = within(found, _possible(rows[0], values))
         noise, limit = (float(np.mean([getattr(row, name) for row in rows])) for name in ("noise", "limit"))
         return rows[0]._replace(estimate=found, noise=noise, limit=limit)
 
@@ -145,13 +140,15 @@ class Contender(NamedTuple):
         }
 
 
-def _possible(row: Row, values: Sequence[float]) -> tuple[float, float]:
+def _possible(row: Row, values: Sequence[float]) -> Bounds:
     """Return the bounds of a number; measures of own environments may be negative, so their values are looked at."""
-    share = row.name in SHARES or row.name == "successful episodes"
+    share = row.name in SHARE_NAMES or row.name == "successful episodes"
     if row.section == "gap" and row.of != "largest":
-        return (-1.0, 1.0) if share else (-np.inf, np.inf)
+        return DIFFERENCE if share else (-np.inf, np.inf)
+    if share:
+        return SHARE
     absolute = row.section in ("gap", "short-term", "long-term") and min(values) >= 0
-    return (0.0 if share or absolute else -np.inf), (1.0 if share else np.inf)
+    return (0.0 if absolute else -np.inf), np.inf
 
 
 # Changes --------------------------------------------------------------------------------------------------------------
