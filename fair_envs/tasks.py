@@ -428,7 +428,7 @@ class ShareDistance(Measure):
     def measured(self, info: Mapping[str, Any]) -> Any:
         """Count the people of a step and return the distance after it."""
         group, action, label = self._reported(info)
-        known = group >= 0
+        known = (group >= 0) & (action >= 0)
         self.counts[self._all[known], group[known], 0] += action[known] == 1
         self.counts[self._all[known], group[known], 1] += label[known] == 1
         totals = self.counts.sum(axis=1, keepdims=True)

@@ -107,8 +107,9 @@ def test_the_measures_of_a_task_can_be_copied_stored_and_restored(env_id: str, n
 
 
 @EACH_TASK
-def test_a_lane_that_pauses_has_the_values_of_one_that_does_not(env_id: str) -> None:
-    """The other lanes go on: a measure must not notice steps without a decision."""
+@pytest.mark.parametrize("blanked", [True, False], ids=["nothing reported", "a decision reported"])
+def test_a_lane_that_pauses_has_the_values_of_one_that_does_not(env_id: str, blanked: bool) -> None:
+    """The other lanes go on: a measure must not notice steps without a decision, whatever else they report."""
     task, paused = TASKS[env_id], []
     measures: dict[str, tuple[Measure, Measure]] = {}
     for count, (rules, step) in enumerate(played(env_id, steps=40), 1):
@@ -123,7 +124,10 @@ def test_a_lane_that_pauses_has_the_values_of_one_that_does_not(env_id: str) -> 
                 expected = alone.update(own, step.reward[:1], ended=step.ended[:1])
                 assert value[1] == pytest.approx(expected[0], nan_ok=True), name
             else:
-                idle = {key: np.concatenate([column, blank(column)]) for key, column in own.items()}
+                idle = {
+                    key: np.concatenate([column, blank(column) if blanked or key == "fair_decided" else column])
+                    for key, column in own.items()
+                }
                 before = both.value[1]
                 reward = np.concatenate([step.reward[:1], np.zeros_like(step.reward[:1])])
                 value = both.update(idle, reward, ended=np.array([step.ended[0], False]))

@@ -8,7 +8,7 @@ between returns in `fair_envs.metrics.disparity`, and distances between groups i
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ from fair_envs.support.parameters import PositiveInt, checked
 FEATURES = PREFIX + "features"
 ROWS = (FEATURES, PREFIX + "sensitive", PREFIX + "legitimate")
 """The columns with several entries for each person."""
+
+OF_DECISION = (PREFIX + "action", PREFIX + "feedback")
+"""The columns that are -1 without a decision."""
 
 
 def check_without_probs(measure: "Measure", argument: str) -> None:
@@ -134,6 +137,8 @@ class Measure:
         self.ended = ended
         self.decided = self._decided(info)
         value: Floats = self.measured(info)
+        if self._some_undecided:
+            value = np.where(self.decided, value, self.value)
         self.before, self.value = self.value, value
         return np.array(value)
 
@@ -186,15 +191,23 @@ class Measure:
             raise ValueError(f"fair_decided must have {self.lanes} lanes, got shape {np.shape(given)}")
         return np.asarray(given).reshape(self.lanes) != 0
 
+    @property
+    def _some_undecided(self) -> bool:
+        """Whether a lane has no decision in the step that is measured."""
+        return self.decided is not self._everyone and np.count_nonzero(self.decided) < self.lanes
+
     def measured(self, info: Columns) -> Floats:
-        """Add a step and return the value after it, shape (B,), as a new array."""
+        """Add a step and return the value after it, shape (B,), as a new array; lanes without a decision may be NaN."""
         raise NotImplementedError
 
     def forget(self, mask: Flags) -> None:
         """Clear the data of the masked lanes, shape (B,)."""
 
     def snapshot(self) -> list[NDArray[Any]]:
-        """Return copies of all arrays and numbers of the state, in a fixed order."""
+        """Return copies of all arrays and numbers of the state, in a fixed order.
+
+        Numbers in tuples count as constants. Lists and dictionaries must keep their lengths.
+        """
         return [np.array(value) for _, _, value in numbers_in([self])]
 
     def restore(self, snapshot: Sequence[NDArray[Any]]) -> None:
@@ -204,23 +217,30 @@ class Measure:
         """
         for (owner, name, current), saved in zip(numbers_in([self]), snapshot, strict=True):
             if not isinstance(current, np.ndarray):
-                setattr(owner, name, type(current)(saved.item()))
+                _put(owner, name, type(current)(saved.item()))
                 continue
             fits = current.flags.writeable and (current.shape, current.dtype) == (saved.shape, saved.dtype)
             if owner is None or fits:
                 current[...] = saved
             else:
-                setattr(owner, name, saved.copy())
+                _put(owner, name, saved.copy())
 
     def _reported(self, info: Columns) -> Sequence[NDArray[Any]]:
-        """Return the columns of ``info`` that are read, with an axis of lanes."""
+        """Return the columns of ``info`` that are read, with an axis of lanes; -1 in lanes without a decision."""
         try:
             reported = [column for name, shape in self._shapes if (column := info[name]).shape == shape]
         except (AttributeError, KeyError):
             reported = []
         if len(reported) < len(self._names):
             reported = self._looked_over(info)
-        return [np.asarray(column)[np.newaxis] for column in reported] if self._single else reported
+        found = [np.asarray(column)[np.newaxis] for column in reported] if self._single else list(reported)
+        if self._some_undecided:
+            for place, name in enumerate(self._names):
+                if name in OF_DECISION:
+                    column = found[place]
+                    decided = self.decided.reshape(self.lanes, *(1,) * (column.ndim - 1))
+                    found[place] = np.where(decided, column, column.dtype.type(-1))
+        return found
 
     def _looked_over(self, info: Columns) -> list[NDArray[Any]]:
         """Return the columns unchanged if their shapes are consistent, and remember these shapes."""
@@ -285,31 +305,47 @@ def of_people(name: str, column: NDArray[Any]) -> NDArray[Any]:
     return column[:, np.newaxis] if column.ndim == 1 + (name in ROWS) else column
 
 
-def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, str, Any]]:
-    """Return the arrays and numbers in attributes, also nested ones, as owner, attribute and value.
+def numbers_in(parts: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
+    """Return the arrays and numbers in attributes, lists and dictionaries, also nested ones: owner, name and value.
 
-    The owner is None for an array in a tuple, list or dictionary, since it cannot be replaced there. Frozen dataclasses
+    The owner is None for an array in a tuple, which cannot be replaced there. Numbers in tuples and frozen dataclasses
     never change and are left out.
     """
-    found: list[tuple[Any, str, Any]] = []
+    found: list[tuple[Any, Any, Any]] = []
     for part in parts:
         if isinstance(part, np.ndarray):
             found.append((None, "", part))
-        elif isinstance(part, (tuple, list)):
+        elif isinstance(part, tuple):
             found += numbers_in(part)
+        elif isinstance(part, list):
+            found += _numbers_of(part, enumerate(part))
         elif isinstance(part, dict):
-            found += numbers_in([part[key] for key in sorted(part)])
+            found += _numbers_of(part, ((key, part[key]) for key in sorted(part)))
         elif is_dataclass(part) and vars(type(part))["__dataclass_params__"].frozen:
             continue
         elif type(part).__module__.partition(".")[0] not in ("builtins", "numpy") and hasattr(part, "__dict__"):
-            for name, value in sorted(vars(part).items()):
-                if name in PASSING:
-                    continue
-                if isinstance(value, (np.ndarray, np.generic, bool, int, float)):
-                    found.append((part, name, value))
-                elif not callable(value) or isinstance(value, Measure):
-                    found += numbers_in([value])
+            found += _numbers_of(
+                part, ((name, value) for name, value in sorted(vars(part).items()) if name not in PASSING)
+            )
     return found
+
+
+def _numbers_of(owner: Any, entries: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    found: list[tuple[Any, Any, Any]] = []
+    for name, value in entries:
+        if isinstance(value, (np.ndarray, np.generic, bool, int, float)):
+            found.append((owner, name, value))
+        elif not callable(value) or isinstance(value, Measure):
+            found += numbers_in([value])
+    return found
+
+
+def _put(owner: Any, name: Any, value: Any) -> None:
+    """Replace an entry of a list or dictionary, or an attribute."""
+    if isinstance(owner, (list, dict)):
+        owner[name] = value
+    else:
+        setattr(owner, name, value)
 
 
 PASSING = frozenset({"reward", "ended", "decided", "_everyone"})

@@ -21,6 +21,7 @@ from fair_envs.metrics.long_term import OpportunityGap
 from fair_envs.metrics.measures import FunctionMeasure, Measure
 from fair_envs.metrics.rates import RETURN, TRUE_POSITIVE, RateMeasure
 from fair_envs.metrics.team import team_fairness
+from fair_envs.support.aliases import Columns, Floats
 from fair_envs.wrappers import FairnessObjectives
 from tests.ferry import Ferry, Vector
 from tests.helpers import LITTLE, uncompiled
@@ -269,6 +270,30 @@ def test_a_name_that_does_not_fit_is_refused(name: str, spec: FairSpec, message:
 # Copies and snapshots ------------------------------------------------------------------------------------------------
 
 Make = Callable[[], Measure]
+
+
+class Nested(Measure):
+    """Counts with numbers in a list and a dictionary, as a user may write it."""
+
+    def __init__(self, lanes: int) -> None:
+        super().__init__(lanes)
+        self.counts: dict[str, list[int]] = {"selected": [0] * self.lanes, "decided": [0] * self.lanes}
+        self.last = {"step": 0}
+
+    def measured(self, info: Columns) -> Floats:
+        """Return the share of the selected in each lane, and how many steps were taken."""
+        self.last["step"] += 1
+        for lane, action in enumerate(info["fair_action"]):
+            self.counts["selected"][lane] += int(action == 1)
+            self.counts["decided"][lane] += 1
+        return np.divide(self.counts["selected"], self.counts["decided"]) + self.last["step"]
+
+    def forget(self, mask: NDArray[np.bool_]) -> None:
+        """Clear the masked lanes."""
+        for lane in np.flatnonzero(mask):
+            self.counts["selected"][lane] = self.counts["decided"][lane] = 0
+
+
 KINDS: dict[str, Make] = {
     "rate": lambda: RateMeasure(LANES, TRUE_POSITIVE, spec=LOANS),
     "rate in a window": lambda: RateMeasure(LANES, TRUE_POSITIVE, spec=LOANS, window=5, keeps=True),
@@ -276,6 +301,7 @@ KINDS: dict[str, Make] = {
     "individual notion": lambda: NotionMeasure(LANES, "consistency", spec=LOANS, history=SlidingWindow(8)),
     "team": lambda: TeamMeasure(LANES, agents=1, episodes=4),
     "opportunity": lambda: OpportunityGap(LANES, window=5),
+    "nested": lambda: Nested(LANES),
     "function": lambda: FunctionMeasure(LANES, lambda info: info["fair_outcome"]),
 }
 EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
