@@ -105,8 +105,9 @@ def test_a_users_environment_has_a_page_and_a_column_of_methods() -> None:
     said = Said("show", "tests.test_tasks:TestDesk-v0")
     assert "long-term measure (long) gap of the rate since the start of the episode" in said.flat
     assert "labels False" in said.flat and "gender: man, woman" in said.flat
-    header = Said("--import", "tests.test_tasks", "show", "methods").text.splitlines()[0].split()
-    assert header[-1] == "TestDesk"
+    header, _, scripted, *_ = Said("--import", "tests.test_tasks", "show", "methods").text.splitlines()
+    assert header.split()[-1] == "TestDesk"
+    assert scripted.split() == ["scripted", *["yes"] * 9, "none"]
     assert "variant must be left out" in mistake("show", "tests.test_tasks:TestDesk-v0", "--variant", "x")
 
 

@@ -54,16 +54,23 @@ def show(
 
 
 def show_methods() -> None:
-    """Print which method trains on which environment, why others do not, and what each method does."""
+    """Print which method trains on which environment, why others do not, and what each method does.
+
+    The first two rows are the policies without training that every comparison includes.
+    """
     from rich.table import Table
 
     from fair_envs.baselines import methods
     from fair_envs.registration import TABLE
+    from fair_envs.tasks import task_of
 
     env_ids = [*TABLE, *own_ids()]
     found = list(methods.supported(env_ids))
+    scripted = {env_id: task_of(env_id).scripted for env_id in env_ids}
     numbers: dict[str, int] = {}
     shown = Table("method", *map(short_id, env_ids), box=None, pad_edge=False)
+    shown.add_row("random", *["yes"] * len(env_ids))
+    shown.add_row("scripted", *("yes" if names else "none" for names in scripted.values()))
     for method, reasons in found:
         cells = [f"[{numbers.setdefault(why, len(numbers) + 1)}]" if why else "yes" for why in reasons.values()]
         shown.add_row(method.name, *map(Text, cells))
@@ -71,6 +78,9 @@ def show_methods() -> None:
     for why, number in numbers.items():
         typer.echo(f"[{number}] {why}")
     typer.echo("")
+    typer.echo("random: Random actions, without training.")
+    named = (f"{short_id(env_id)}: {', '.join(names)}" for env_id, names in scripted.items() if names)
+    typer.echo(f"scripted: Policies without training. {'; '.join(named)}.")
     for method, _ in found:
         typer.echo(f"{method.name}: {method.summary}")
 
