@@ -23,8 +23,8 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
-from fair_envs.baselines.ppo.costs import PenaltyNotion
-from fair_envs.baselines.ppo.fair_ppo import Credit, FairPPO, ModeName
+from fair_envs.baselines.ppo.costs import Credit, PenaltyNotion
+from fair_envs.baselines.ppo.fair_ppo import FairPPO, ModeName
 from fair_envs.baselines.ppo.policies import GroupedPolicy, IndividualPolicy
 from fair_envs.baselines.ppo.ppo import PPO, agents_env_of
 from fair_envs.baselines.runs import Run, freeze, restore, restore_learner, source

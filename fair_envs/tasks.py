@@ -583,7 +583,7 @@ for _task in (
         short="equal_opportunity",
         long=scores_of_applicants,
         rate=TRUE_POSITIVE,
-        scripted=("equal-opportunity", "max-reward", "always"),
+        scripted=("max-reward", "lenient", "observed-opportunity", "equal-opportunity", "always"),
         steps=480_000,
     ),
     Task(

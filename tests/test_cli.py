@@ -19,6 +19,7 @@ from fair_envs.cli import app, playing
 from fair_envs.cli.pages import field_comments
 from fair_envs.evaluation import RandomPolicy
 from fair_envs.evaluation.systems import MEANINGS, gaps, play_system
+from fair_envs.tasks import task_of
 from tests.helpers import LITTLE
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -685,12 +686,23 @@ def test_an_environment_is_evaluated_policy_by_policy() -> None:
     assert "95 % confidence intervals; n = 3 episodes." in said
 
 
+def test_scripted_policies_that_cannot_play_do_not_stand_beside(empty_folder: Path) -> None:
+    """A variant has other parameters and policies; the window of scores is not observed in the other case."""
+    few = ("-p", "horizon=20", "--beside", "--episodes", "2", "--no-progress")
+    said = Said("evaluate", "FairHarvest-v0", "-p", "variant=melting_pot", *few)
+    assert said.code == 0 and "random" in said.text, said.text
+    said = Said("evaluate", "FairLending-v0", "-p", "observation=ml-fairness-gym", *few)
+    assert said.code == 0 and "lenient" in said.text and "observed-opportunity" not in said.text, said.text
+    played = ("-p", "observation=ml-fairness-gym", "--policy", "observed-opportunity")
+    assert "observation must include share_0_advantaged" in mistake("evaluate", "FairLending-v0", *played)
+
+
 def test_random_and_scripted_policies_stand_beside_a_policy(empty_folder: Path) -> None:
     options = ("-p", "horizon=30", "--policy", f"{HERE}:still", "--beside", "--episodes", "2", "--no-progress")
     said = Said("evaluate", "FairLending-v0", *options, "--out", "found")
     assert said.code == 0, said.text
     found = json.loads((empty_folder / "found" / "evaluation.json").read_text())
-    names = [f"{HERE}:still", "random", "equal-opportunity", "max-reward", "always"]
+    names = [f"{HERE}:still", "random", *task_of("FairLending-v0").scripted]
     assert [one["policy"] for one in found] == names
     assert all(one["about"]["parameters"] == {"feedback": "full", "horizon": 30} for one in found)  # with the task's
     rates = {one["policy"]: [row["value"] for row in one["rows"] if row["section"] == "rate"] for one in found}

@@ -108,5 +108,5 @@ def test_the_names_of_scripted_policies_are_listed_where_a_wrong_one_is_given() 
         ValueError, match="policy must be one of 'greedy', 'planner', 'shuffled-roles' for pursuit, got"
     ):
         scripted(make_rules("FairPursuit-v0"), "gredy")
-    with pytest.raises(ValueError, match="'max-reward', 'equal-opportunity', a run's folder or module:function, got"):
+    with pytest.raises(ValueError, match="'observed-opportunity', a run's folder or module:function, got"):
         policy_named("sometimes", make_rules("FairLending-v0"))

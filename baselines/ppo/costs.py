@@ -1,7 +1,7 @@
 """Costs of unfairness in each step of a rollout."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from fair_envs.metrics.notions import OneOf
 from fair_envs.support.aliases import Flags, Floats, Ints
 
 PenaltyNotion = Annotated[str, OneOf("demographic_parity", "conditional_parity", "counterfactual_fairness")]
+
+Credit = Literal["common", "own"]
+"""Whether an agent learns from its effect on everyone's measured quantities, or only from its own part of them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,14 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import MaybeCallback
 
-from fair_envs.baselines.ppo.costs import Disparity, PenaltyNotion, common_costs, individual_cost, rollout_disparity
+from fair_envs.baselines.ppo.costs import (
+    Credit,
+    Disparity,
+    PenaltyNotion,
+    common_costs,
+    individual_cost,
+    rollout_disparity,
+)
 from fair_envs.baselines.ppo.fair_modes import MODES, CostCritics, CostMode, LearnerState, Mode, PenaltyLearner
 from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.baselines.ppo.ppo import Minibatch, MinibatchOutput, agents_env_of
@@ -25,7 +32,6 @@ from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import NonNegative, checked
 
 ModeName = Literal["shaped", "weighted", "p3o", "paper_literal", "authors"]
-Credit = Literal["common", "own"]
 
 
 class FairPPO(PenaltyLearner):

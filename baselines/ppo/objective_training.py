@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from fair_envs.baselines.ppo.costs import Credit
 from fair_envs.baselines.ppo.functions import OBJECTIVES, Controller, Lagrangian, Name, Objective
 from fair_envs.baselines.ppo.objectives import ObjectivePPO, Profile
 from fair_envs.baselines.settings import COMMON, GROUPS_HELP, PPOSettings
@@ -49,6 +50,9 @@ class ObjectiveTraining(PPOSettings):
     derivative: NonNegative = setting(0.0, "Gain of the multiplier for an increase of the measure.")
     half_life: NonNegative = setting(2.0, "Rollouts after which an estimate of an expected return has half its weight.")
     critic_epochs: PositiveInt = setting(2, "Passes of the critic of benefits and demands over each rollout.")
+    credit: Credit = setting(
+        "common", "Whether agents learn from the benefits and demands of all (common) or only from their own (own)."
+    )
     profile: Profile = setting("recommended", "How advantages are combined: as derived, or as in the published code.")
 
     def __post_init__(self) -> None:
@@ -59,6 +63,8 @@ class ObjectiveTraining(PPOSettings):
         if self.limits_cost:
             measure_of(self, self.measure, rules)
         check_sharing(self.sharing, self)
+        if self.credit == "own" and not rules.multi_agent:
+            raise ValueError(f"credit must be 'common' on {self.env_id}, which has one decision-maker, got 'own'")
 
     @property
     def limits_cost(self) -> bool:
@@ -96,6 +102,7 @@ def make_objective(config: ObjectiveTraining) -> ObjectivePPO:
         controller=Controller(config.proportional, config.integral, config.derivative),
         half_life=config.half_life,
         critic_epochs=config.critic_epochs,
+        credit=config.credit,
         profile=config.profile,
         skip_idle=config.skip_idle,
         policy_kwargs={"net_arch": list(config.net_arch)},

@@ -8,7 +8,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from fair_envs.baselines.ppo.costs import cost_advantages
+from fair_envs.baselines.ppo.costs import Credit, cost_advantages
 from fair_envs.baselines.ppo.functions import BenefitRate, Controller, Lagrangian, Objective, Reward
 from fair_envs.baselines.ppo.ppo import Minibatch, agents_env_of
 from fair_envs.baselines.ppo.regularised import Regularised, mean_defined
@@ -109,9 +109,9 @@ class ObjectivePPO(Regularised):
     Stable-Baselines3's PPO to the bit.
 
     If rows are agents, the benefits and demands of a lane's groups belong to all its rows. Each agent's own share in
-    those of its group has separate heads: its effect is far less noisy than that on the other agents. J_r is the mean
-    reward of a row, so the group streams are multiplied by the number of agents to be on the scale of an agent's own
-    reward.
+    those of its group has separate heads: its effect is far less noisy than that on the other agents. With
+    ``credit="own"``, it is the only share that an agent learns from. J_r is the mean reward of a row, so the group
+    streams are multiplied by the number of agents to be on the scale of an agent's own reward.
 
     Args:
         args: Arguments of `stable_baselines3.PPO`.
@@ -121,6 +121,9 @@ class ObjectivePPO(Regularised):
         half_life: Number of rollouts after which an estimate of J has half its weight; 0: only the last rollout counts.
         controller: Sets the multiplier of a `Lagrangian`.
         critic_epochs: Passes of the critic of streams over each rollout.
+        credit: For rows of agents. ``"common"``: every agent learns from the benefits and demands of all. ``"own"``: it
+            learns only from its own. This has far less noise, but omits its effect on the other agents, so the gradient
+            is not that of F where agents help or hinder each other.
         profile: ``"published"``: as in the published code of ELBERT, each stream's advantage is normalised in the
             minibatch before they are combined, J are sums per episode of the last rollout, and the combination is not
             normalised. The weights of the streams are then not dF/dJ, and useful values of ``alpha`` differ by orders
@@ -140,6 +143,7 @@ class ObjectivePPO(Regularised):
         half_life: float = 2.0,
         controller: Controller | None = None,
         critic_epochs: int = 1,
+        credit: Credit = "common",
         profile: Profile = "recommended",
         **kwargs: Any,
     ) -> None:
@@ -147,6 +151,7 @@ class ObjectivePPO(Regularised):
         self.half_life = float(checked("half_life", half_life, NonNegative))
         self.controller = Controller() if controller is None else controller
         self.critic_epochs = checked("critic_epochs", critic_epochs, PositiveInt)
+        self.credit = checked("credit", credit, Credit)
         self.profile = checked("profile", profile, Profile)
         if self.profile == "published" and not isinstance(self.objective, BenefitRate):
             raise ValueError(f"profile must be 'recommended' for {type(self.objective).__name__}, got 'published'")
@@ -158,7 +163,7 @@ class ObjectivePPO(Regularised):
         self._fair: th.Tensor | None = None
         self._reward_weight = 1.0
         if self.env is not None:  # a model loaded without an environment has stored the number of heads
-            self._streams = StreamsOfRollout(self.n_steps, self.n_envs, self._recording_env(self.env))
+            self._streams = self._streams_of(self._recording_env(self.env))
             self.stream_heads = self._streams.heads + (self.long is not None)
         if self.observation_space.shape is None:
             raise ValueError(f"env must have arrays as observations, got {self.observation_space}")
@@ -169,13 +174,16 @@ class ObjectivePPO(Regularised):
             seed=0 if self.seed is None else self.seed,
         )
 
+    def _streams_of(self, recorder: RecordSteps) -> "StreamsOfRollout":
+        return StreamsOfRollout(self.n_steps, self.n_envs, recorder, credit=self.credit)
+
     # ------------------------------------------------------------------------------------------- collecting
 
     def _wrapped_env(self, env: VecEnv) -> VecEnv:
         recorder = super()._wrapped_env(env)
         assert isinstance(recorder, RecordSteps)
         if self._streams is None:
-            self._streams = StreamsOfRollout(self.n_steps, self.n_envs, recorder)
+            self._streams = self._streams_of(recorder)
         self._cut_off = np.zeros((self.n_steps, self.n_envs, self.stream_heads))  # discounted values after a time limit
         return recorder
 
@@ -308,12 +316,13 @@ class StreamsOfRollout:
     """Benefits and demands in each step of a rollout.
 
     For rows of lanes, the streams are the benefits of the G groups, then their demands. For rows of agents, these are
-    without the agent's own share, which follows as two more streams.
+    without the agent's own share, which follows as two more streams; with own credit, there are only the latter.
 
     Args:
         steps: Number of steps (T).
         rows: Number of rows (R).
         recorder: The environment with a `RateMeasure` as its first measure.
+        credit: See `ObjectivePPO`.
 
     Attributes:
         groups: Number of groups (G).
@@ -322,14 +331,15 @@ class StreamsOfRollout:
         of_returns: Whether the rate is one of returns.
     """
 
-    def __init__(self, steps: int, rows: int, recorder: RecordSteps) -> None:
+    def __init__(self, steps: int, rows: int, recorder: RecordSteps, *, credit: Credit = "common") -> None:
         measure = recorder.measures[0]
         if not isinstance(measure, RateMeasure):
             raise ValueError(f"rate must make a RateMeasure, got {type(measure).__name__}")
         self._shape, self.names = (steps, rows), measure.group_names
         self.groups, self.of_returns = len(measure.group_names), measure.rate.returns
         self.agents = recorder.agents
-        self.heads = 2 * self.groups + 2 * (self.agents > 1)
+        self._own_only = self.agents > 1 and credit == "own"
+        self.heads = 2 * self.groups * (not self._own_only) + 2 * (self.agents > 1)
         env = agents_env_of(recorder)
         self._scale = env.reward_scale if env is not None and self.of_returns else 1.0
 
@@ -372,7 +382,9 @@ class StreamsOfRollout:
         """Return the streams of each row, shape (T, R, heads), and the cost as one more."""
         totals = np.repeat(self._totals, self.agents, axis=1)
         parts = [totals]
-        if self.agents > 1:
+        if self._own_only:
+            parts = [self._own]
+        elif self.agents > 1:
             of_row = np.arange(2 * self.groups) % self.groups == self._group[..., np.newaxis]
             own = np.repeat(self._own, self.groups, axis=2)
             parts = [totals - np.where(of_row, own, 0.0), self._own]
@@ -384,7 +396,7 @@ class StreamsOfRollout:
         """Return the weight of each stream for each row, shape (T, R, heads), and of the cost as one more."""
         of_groups = slope[1 : 1 + 2 * self.groups] * self.agents
         found = np.broadcast_to(of_groups, (*self._shape, 2 * self.groups))
-        parts = [found]
+        parts = [] if self._own_only else [found]
         if self.agents > 1:
             place = np.maximum(self._group, 0)
             parts.append(np.stack([of_groups[: self.groups][place], of_groups[self.groups :][place]], axis=-1))

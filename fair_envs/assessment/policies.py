@@ -10,6 +10,7 @@ from fair_envs.evaluation.policy import Act
 from fair_envs.support.files import read_json
 from fair_envs.support.imports import imported, refuse_stored_paths
 from fair_envs.support.parameters import meant
+from fair_envs.tasks import Task
 
 Kind = Literal["trained", "scripted", "random"]
 """Whether a policy was trained; functions and policies that are given as objects count as scripted."""
@@ -68,6 +69,22 @@ def policy_named(name: str, rules: Any, *, deterministic: bool = False) -> Polic
             f"got {name!r}{meant(name, known)}"
         )
     return scripted(rules, name)
+
+
+def scripted_in(task: Task, rules: Any) -> list[str]:
+    """Return the task's scripted policies that can play with these rules.
+
+    A variant may have none of them, and a policy may need something that other parameters do not let it observe.
+    """
+    return [name for name in task.scripted if ":" in name or _can_play(name, rules)]
+
+
+def _can_play(name: str, rules: Any) -> bool:
+    try:
+        scripted(rules, name)
+    except ValueError:
+        return False
+    return True
 
 
 def function_named(name: str) -> Act:

@@ -190,15 +190,19 @@ def in_environment(
     seed: int,
 ) -> Side:
     """Return the policies to evaluate in an environment; without any, the random one."""
+    from fair_envs.assessment.policies import scripted_in
     from fair_envs.evaluation.systems import check_once
     from fair_envs.experiments.evaluations import parameters_for
-    from fair_envs.tasks import task_of
+    from fair_envs.tasks import rules_for, task_of
 
     check_once("policy", policies)
     chosen = task_of(task or env_id)
-    names = [*(policies or ["random"]), *(["random", *task_of(env_id).scripted] if beside else ())]
-    base = parameters_for(env_id, chosen, names, {})
+    names = [*policies] or ["random"]
+    variant = {name: text for name, text in assigned(param or (), what="param").items() if name == "variant"}
+    base = parameters_for(env_id, chosen, names, variant)
     parameters = environment_parameters(env_id, param, base=base)
+    if beside:
+        names += ["random", *scripted_in(task_of(env_id), rules_for(env_id, **parameters))]
     own = {name: environment_parameters(env_id, param, base=trained_in(name, env_id, base)) for name in names}
     return Side(env_id, parameters, own, task or env_id, list(own), episodes, seed)
 

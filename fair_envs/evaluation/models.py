@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.evaluation.policy import MostLikely, Policy, Stochastic, numbers_for
+from fair_envs.faces.common import with_last
 from fair_envs.support.aliases import Flags, Floats, Ints
 
 
@@ -21,8 +22,8 @@ def policy_of_model(model: Any, rules: Any = None, *, deterministic: bool = Fals
     other models (DQN, SAC, TD3, recurrent ones) take the action that ``model.predict`` returns.
 
     Args:
-        model: The model, trained on rows of agents or of lanes, with or without the agent's group in its observations.
-            The statistics of its `VecNormalize` are applied if the model has one.
+        model: The model, trained on rows of agents or of lanes, with or without the agent's group or index at the end
+            of its observations. The statistics of its `VecNormalize` are applied if the model has one.
         rules: The environment, whose observations and actions are compared with those of the model; None: they are
             compared when the policy acts.
         deterministic: Whether the most likely action is taken instead of a sampled one.
@@ -78,7 +79,25 @@ def _check(model: Any, rules: Any) -> bool:
         raise ModelMismatchError(
             f"model must choose among the actions of {rules.name}, {actions}, got {model.action_space}"
         )
-    return not joint and wanted == (width + 1,)
+    if joint or wanted != (width + 1,):
+        return False
+    last = _last_entry(model, agents, len(rules.spec.groups))
+    if last is None:
+        groups = len(rules.spec.groups)
+        raise ModelMismatchError(
+            f"model must take observations that end with the agent's group (0 to {groups - 1}) or index (0 to "
+            f"{agents - 1}), got the upper limit {model.observation_space.high[-1]:g} of the last entry"
+        )
+    return last == "group"
+
+
+def _last_entry(model: Any, agents: int, groups: int) -> str | None:
+    """Return what a model's observations end with, "group" or "agent"; None if it is neither."""
+    named: str | None = getattr(getattr(model, "policy", None), "member_of", None)
+    if named is not None:
+        return named
+    limits = {groups - 1: "group"} if groups > 1 else {}
+    return {agents - 1: "agent", **limits}.get(float(model.observation_space.high[-1]))
 
 
 def _choices(space: Any) -> Any:
@@ -135,6 +154,9 @@ class _Reader:
             return Rows(self._normalised(found), lanes * agents, lanes, agents)
         lanes, agents = observation.shape[:2]
         wanted = self.model.observation_space.shape
+        longer = observation.ndim == 3 and wanted == (observation.shape[2] + 1,)
+        if longer and _last_entry(self.model, agents, 0) == "agent":
+            observation = with_last(observation, np.arange(agents))
         by_agent = observation.shape[2:] == wanted
         if not by_agent and (int(np.prod(observation.shape[1:])),) != wanted:
             shape = observation.shape[2:]

@@ -19,7 +19,7 @@ import fair_envs
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.measured import measured_in
 from fair_envs.assessment.played import exactly
-from fair_envs.assessment.policies import Kind, kind_of, policy_named
+from fair_envs.assessment.policies import Kind, kind_of, policy_named, scripted_in
 from fair_envs.assessment.result import PLAIN_WIDTH, Row, rounded, save_compact
 from fair_envs.assessment.result import table_of as every_number
 from fair_envs.core import check_count
@@ -301,7 +301,7 @@ def compare(
     wanted = {"episodes": (episodes, 64), "seed": (seed, TEST_SEEDS), "shuffles": (shuffles, 100)}
     numbers = {name: agreed(entries, name, *own) for name, own in wanted.items()}
     shared: dict[str, Any] = {"task": task, **numbers, "level": agreed(entries, "level", None, LEVEL)}
-    others = _names(env_id, policies, stored=[str(one) for one in entries if one.kind != "trained"])
+    others = _names(env_id, policies, base, stored=[str(one) for one in entries if one.kind != "trained"])
     labels = labels_of(entries)
     _check_reference(reference, [*labels, *others])
     runs_to_play = [None if one.evaluation is not None else _cell(one, given, shared) for one in entries]
@@ -363,10 +363,12 @@ def _trade_offs(entries: Sequence[Entry], labels: Sequence[str]) -> Iterator[str
             )
 
 
-def _names(env_id: str, policies: Sequence[str] | None, *, stored: Sequence[str]) -> list[str]:
+def _names(
+    env_id: str, policies: Sequence[str] | None, parameters: Mapping[str, Any], *, stored: Sequence[str]
+) -> list[str]:
     """Return the policies that must be played."""
     if policies is None:
-        return [] if stored else [*task_of(env_id).scripted, "random"]
+        return [] if stored else [*scripted_in(task_of(env_id), rules_for(env_id, **parameters)), "random"]
     if isinstance(policies, str):
         raise ValueError(
             f"policies must be a list of names, got {policies!r}{meant(policies, task_of(env_id).scripted)}"

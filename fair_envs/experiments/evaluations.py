@@ -136,5 +136,7 @@ def parameters_for(env_id: str, task: Task, policies: Sequence[str], given: Mapp
     """
     name = environment_id(env_id)
     runs = (parameters_of_run(Path(policy), name) for policy in policies if is_run(policy))
-    own = task.parameters if task.env_id == name else {}
-    return {**next((found for found in runs if found is not None), own), **given}
+    trained = next((found for found in runs if found is not None), None)
+    if trained is None and task.env_id == name:
+        return task.merged(given)
+    return {**(trained or {}), **given}

@@ -91,6 +91,34 @@ def test_rows_of_agents_with_and_without_their_group_and_rows_of_lanes() -> None
         assert evaluate(env, model, **QUICK).performance.n == 2
 
 
+def test_separate_networks_of_agents_act_for_their_own_agents(tmp_path: Path) -> None:
+    """The last entry of an observation is the agent's index, not its group: 2 of 8 networks would act for everyone."""
+    from fair_envs.baselines import PPO, AgentsPolicy, IndividualPolicy
+
+    rules = fair_envs.make_rules("FairHarvest-v0", **LITTLE)
+    env = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, append="agent", **LITTLE)
+    model = PPO(IndividualPolicy, env, **{**SMALL, "batch_size": 2})
+    for index, member in enumerate(model.policy.members):
+        member.action_net.bias.data[index] = 100.0  # agent i takes action i
+    model.save(tmp_path / "model.zip")
+    for policy in (policy_of_model(model, rules), policy_of(tmp_path / "model.zip", rules)):
+        assert not policy.append_group
+        assert actions(policy, rules) == [[list(range(8))] * 2] * 3
+    run = AgentsPolicy(model, rules)
+    assert evaluate(rules, model, **QUICK).performance == evaluate(rules, run, **QUICK).performance
+    plain = sb3.PPO("MlpPolicy", env, **{**SMALL, "batch_size": 2})
+    assert not policy_of_model(plain, rules).append_group
+    assert np.shape(actions(policy_of_model(plain, rules), rules)) == (3, 2, LITTLE["agents"])
+
+
+def test_a_last_entry_that_is_neither_group_nor_index_is_refused() -> None:
+    rules = fair_envs.make_rules("FairHarvest-v0", **LITTLE)
+    other = fair_envs.make_sb3("FairHarvest-v0", append="agent", **{**LITTLE, "agents": 5})
+    model = sb3.PPO("MlpPolicy", other, **{**SMALL, "batch_size": 2})
+    with pytest.raises(ValueError, match=r"group \(0 to 1\) or index \(0 to 7\), got the upper limit 4 of the last"):
+        policy_of_model(model, rules)
+
+
 def test_the_most_likely_action_is_taken_if_asked_for() -> None:
     env: Any = gym.make("FairLending-v0", **LOANS)
     model = sb3.PPO("MlpPolicy", env, **SMALL)

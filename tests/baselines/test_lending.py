@@ -12,12 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 from stable_baselines3.common.distributions import CategoricalDistribution
 
+import fair_envs
 from fair_envs.baselines.pcn.rollouts import collect
 from fair_envs.baselines.ppo.massaging import PolicyOutput, policy_output
 from fair_envs.baselines.tasks.lending import LendingMassager
 from fair_envs.envs.lending import Vector
 from fair_envs.envs.lending.params import ADVANTAGED, DISADVANTAGED, DISTRIBUTIONS, REPAYMENTS
-from fair_envs.envs.lending.policies import EqualOpportunityLender, MaxReward, Thresholds, equal_opportunity, profitable
+from fair_envs.envs.lending.policies import (
+    EqualOpportunityLender,
+    Lenient,
+    MaxReward,
+    ObservedOpportunityLender,
+    Thresholds,
+    equal_opportunity,
+    profitable,
+)
 from fair_envs.envs.lending.rules import ACCEPT, REJECT, Lending
 from fair_envs.evaluation import Stochastic
 from fair_envs.metrics.long_term import OpportunityGap
@@ -234,6 +243,22 @@ def test_max_reward_knows_the_interest_and_the_gyms_observation() -> None:
         assert (episode.actions == REJECT).all()  # .7 * .3 is less than .3
 
 
+@pytest.mark.parametrize(("interest", "lowest"), [(1.0, 2), (0.3, 6), (5.0, 0), (1e6, 0)])
+def test_the_lenient_policy_also_accepts_the_highest_unprofitable_score(interest: float, lowest: int) -> None:
+    """Applicants repay with .1, .2, .45, .6, .65, .7 and .7; with an interest of 0.3, no loan is profitable."""
+    acceptance = Lenient(lending(interest_rate=interest)).acceptance(np.zeros((1, 1)))
+    assert acceptance.tolist() == [float(score >= lowest) for score in range(7)]
+
+
+def test_lending_below_the_break_even_score_earns_more_in_the_long_run() -> None:
+    """Loans raise the scores of later applicants, which `MaxReward` ignores."""
+    earned = {
+        name: fair_envs.evaluate("FairLending-v0", name, episodes=8).row("performance").value
+        for name in ("max-reward", "lenient")
+    }
+    assert earned["lenient"] > earned["max-reward"] + 0.01
+
+
 def test_equal_opportunity_follows_the_true_scores_of_each_lane() -> None:
     env = lending()
     agent = playing(EqualOpportunityLender(env), env)
@@ -261,7 +286,8 @@ def test_equal_opportunity_of_the_first_scores_stays_as_it_is() -> None:
 @pytest.mark.parametrize("observation", ["estimated", "authors"])
 def test_equal_opportunity_on_the_window_reads_what_is_observed(observation: str) -> None:
     env = lending(observation=observation)
-    agent = EqualOpportunityLender(env, distributions="window")
+    agent = ObservedOpportunityLender(env)
+    assert not agent.uses_truth
     seen, _ = env.reset(seed=0)
     np.testing.assert_array_equal(agent.acceptance(seen)[0], np.tile(profitable(REPAY), (2, 1)))  # nobody seen yet
     for _ in range(50):

@@ -231,6 +231,19 @@ class MaxReward(Lender):
         return profitable(self.rules.repayment, interest=self.interest).astype(np.float64)
 
 
+class Lenient(Lender):
+    """Lends also at the highest score with an expected loss, since loans raise the scores of later applicants.
+
+    In the long run this earns more than `MaxReward`: a repaid loan raises a score of the applicant's group.
+    """
+
+    def acceptance(self, observation: NDArray[Any]) -> Floats:
+        """Return 1 for profitable scores and the next lower one, else 0."""
+        earns = profitable(self.rules.repayment, interest=self.interest)
+        lowest = np.flatnonzero(earns).min(initial=len(earns))
+        return (np.arange(len(earns)) >= lowest - 1).astype(np.float64)
+
+
 class EqualOpportunityLender(Lender):
     """Lends with the same true positive rate in each group, at the most profitable rate, see `equal_opportunity`.
 
@@ -270,6 +283,13 @@ class EqualOpportunityLender(Lender):
         greedy = profitable(repayment, interest=self.interest)[..., np.newaxis, :]
         both_seen = (distributions.sum(axis=-1) > 0).all(axis=-1)[..., np.newaxis, np.newaxis]
         return np.where(both_seen, fair.acceptance(repayment.shape[-1]), greedy)
+
+
+class ObservedOpportunityLender(EqualOpportunityLender):
+    """Lends with the same true positive rate in each group, estimated from the scores in the observed window."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env, distributions="window")
 
 
 def lending_of(env: Any) -> Lending:

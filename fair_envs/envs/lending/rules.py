@@ -323,7 +323,9 @@ class Lending(Rules):
         "never": "fair_envs.evaluation.deciders:Never",
         "correct": "fair_envs.evaluation.deciders:Correct",
         "max-reward": "fair_envs.envs.lending.policies:MaxReward",
+        "lenient": "fair_envs.envs.lending.policies:Lenient",
         "equal-opportunity": "fair_envs.envs.lending.policies:EqualOpportunityLender",
+        "observed-opportunity": "fair_envs.envs.lending.policies:ObservedOpportunityLender",
     }
     Params: ClassVar[type] = LendingParams
     presets = PROFILES
