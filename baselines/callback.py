@@ -20,7 +20,7 @@ from fair_envs.metrics.rates import Rate, quotients
 from fair_envs.registration import id_of
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import PositiveInt, checked
-from fair_envs.tasks import TASKS, Task, default_task
+from fair_envs.tasks import TASKS, Task, default_task, measure_name
 from fair_envs.wrappers.adapters.own import OwnRules
 
 GROUP = "fairness"
@@ -81,7 +81,7 @@ class FairnessCallback(BaseCallback):
             raise ValueError(f"measures must be at least one measure, got {measures!r}")
         check_choice(stop_when, "stop_when", ("above", "below"))
         given: Any = measures if several else (measures,)
-        self._given = ("short", "long") if measures is None else tuple(given)
+        self._given = ("short", "long") if measures is None else tuple(map(_checked, given))
         self._task = task_given(task)
         self._least = checked("steps", steps, PositiveInt)
         self.stop_at: float | None = None if stop_at is None else checked("stop_at", stop_at, float)
@@ -170,13 +170,22 @@ def _check_probs(info: Mapping[str, Any], name: str) -> None:
         )
 
 
+def _checked(given: Any) -> Any:
+    """Return a measure as it was given; raise ValueError if it cannot be one."""
+    if isinstance(given, (str, Rate)):
+        return measure_name(given)
+    if not (isinstance(given, Measure) or callable(given)):
+        raise ValueError(f"measures must be names, rates, measures or functions that return a measure, got {given!r}")
+    return given
+
+
 def _made(given: Any, task: Task, rules: Any, lanes: int) -> Measure:
     """Return a measure that was given by name, as an object or as a function of the number of lanes."""
     found = task.measure(given, rules, lanes) if isinstance(given, (str, Rate)) else given
     if not isinstance(found, Measure) and callable(found):
         found = found(lanes)
     if not isinstance(found, Measure):
-        raise ValueError(f"measures must be names, measures or functions that return a measure, got {given!r}")
+        raise ValueError(f"measures must be names, rates, measures or functions that return a measure, got {given!r}")
     if found.lanes != lanes:
         raise ValueError(f"measures must have {lanes} lanes, one for each environment, got {found.lanes}")
     return found

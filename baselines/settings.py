@@ -70,12 +70,18 @@ def compared_groups(groups: Sequence[str]) -> Groups:
         groups: Names of sensitive attributes, or criteria such as ``"gender=woman"``.
 
     Raises:
-        ValueError: There are both.
+        ValueError: There are both, or two criteria for one attribute.
     """
     if len({"=" in entry for entry in groups}) > 1:
         raise ValueError(f"groups must be attributes or criteria such as gender=woman, not both, got {groups}")
     if groups and "=" in groups[0]:
-        return dict(entry.split("=", 1) for entry in groups)
+        criteria = [entry.split("=", 1) for entry in groups]
+        attributes = [attribute for attribute, _ in criteria]
+        if twice := [name for name in attributes if attributes.count(name) > 1]:
+            raise ValueError(
+                f"groups must name each attribute once, got {', '.join(groups)}; to compare all values, use {twice[0]}"
+            )
+        return dict(criteria)
     return tuple(groups) or None
 
 
@@ -217,6 +223,7 @@ FOR_AGENTS: Mapping[str, Any] = {
     "learning_rate": 1e-3,
     "ent_coef": 0.01,
     "sharing": "groups",
+    "credit": "own",  # what 39 others earn hides the effect of one's own action
     "critic_epochs": 1,  # rollouts are larger, so one pass has the updates of two passes for a decision-maker
 }
 """Recommended settings where the agents are the affected people, and rows are agents."""

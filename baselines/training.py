@@ -232,7 +232,7 @@ def make_env(config: Training) -> VecEnv:
     least, largest = config.bounds or bounds_of(
         make_rules(config.env_id, **config.parameters), task_of(config.env_id).scripted
     )
-    fair: VecEnv = FenReward(env, least=least, largest=largest, epsilon=config.epsilon)
+    fair: VecEnv = FenReward(env, least=least, largest=largest, epsilon=config.epsilon, clip=not config.bounds)
     return fair
 
 
@@ -243,10 +243,10 @@ def check_sharing(sharing: Sharing, config: OnPolicySettings) -> None:
 
 
 def bounds_of(rules: Rules, policies: Iterable[str] = ()) -> tuple[float, float]:
-    """Return a lower bound of the agents' rewards in a step, and the largest reward, estimated by play.
+    """Return the least reward of an agent in a step, at most 0, and the largest one, as seen in play.
 
-    The lower bound is 0 if no reward is negative; otherwise it is the least reward minus the range of all rewards,
-    because another policy may earn less.
+    Another policy may earn less. Such rewards should count as the least one: with a lower bound far below the rewards
+    of most steps, the utilities of all agents would be about equal whatever they do.
 
     Args:
         rules: The rules.
@@ -264,7 +264,7 @@ def bounds_of(rules: Rules, policies: Iterable[str] = ()) -> tuple[float, float]
         raise ValueError(
             f"bounds must be given for rewards that random and scripted policies seldom get; all were {least:g}"
         )
-    return (min(0.0, float(least - (largest - least))) if least < 0 else 0.0), float(largest)
+    return min(0.0, float(least)), float(largest)
 
 
 def make_model(config: Training) -> BaseAlgorithm:

@@ -110,9 +110,22 @@ class Task:
         checked("steps", self.steps, PositiveInt)
         if isinstance(self.scripted, str):
             raise ValueError(f"scripted must be a list of names, got {self.scripted!r}")
+        for name in self.scripted:
+            if not isinstance(name, str):
+                raise ValueError(f"scripted must be a list of names, got {name!r} among them")
+        if not isinstance(self.parameters, Mapping):
+            raise ValueError(f"parameters must be a dictionary, got {self.parameters!r}")
         for name, known in (("short", NAMES), ("long", NAMES), ("rate", RATES)):
-            if isinstance(getattr(self, name), str):
-                canonical_name(name, getattr(self, name), known)
+            given = getattr(self, name)
+            if isinstance(given, str):
+                canonical_name(name, given, known)
+            elif not (isinstance(given, Rate) or callable(given) or (name == "long" and given is None)):
+                makes = "rate" if name == "rate" else "measure"
+                raise ValueError(
+                    f"{name} must be the name of a notion, a Rate, or a function that returns a {makes}, got {given!r}"
+                )
+        if not (self.massager is None or isinstance(self.massager, str) or callable(self.massager)):
+            raise ValueError(f"massager must be a function, its import path, or None, got {self.massager!r}")
 
     def merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the task's parameters, overridden by the given ones; a given variant has only its own parameters."""
@@ -137,6 +150,8 @@ class Task:
             rate = rate_named(rate, of_agents=rules.multi_agent)
         elif not isinstance(rate, Rate):
             rate = rate(rules)
+            if not isinstance(rate, Rate):
+                raise ValueError(f"rate must be a function that returns a Rate, got one that returned {rate!r}")
         rate.check(rules.spec, of_agents=rules.multi_agent)
         return rate
 

@@ -361,6 +361,11 @@ def test_a_users_environment_without_a_record_has_no_task() -> None:
         ({"performance": "profit"}, "performance must be"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"scripted": "greedy"}, "scripted must be a list of names, got 'greedy'"),
+        ({"scripted": [3]}, "scripted must be a list of names, got 3 among them"),
+        ({"long": 3}, "long must be the name of a notion, a Rate, or a function that returns a measure, got 3"),
+        ({"rate": 3}, "rate must be the name of a notion, a Rate, or a function that returns a rate, got 3"),
+        ({"massager": 3}, "massager must be a function"),
+        ({"parameters": 3}, "parameters must be a dictionary, got 3"),
     ],
 )
 def test_a_bad_field_is_named(settings: dict[str, Any], message: str) -> None:
@@ -384,6 +389,13 @@ def test_a_bad_field_is_named(settings: dict[str, Any], message: str) -> None:
             "needs agents who earn rewards; .* one decision-maker",
         ),
         ("FairHiring-v0", {}, {"short": "shrot"}, "short must be one of"),
+        ("FairHiring-v0", {}, {"rate": lambda rules: 1}, "rate must be a function that returns a Rate, got one that"),
+        (
+            "FairTraffic-v0",
+            {},
+            {"long": "conditional_parity", "groups": "human_driven"},
+            "groups must be None for cond",
+        ),
         ("FairHiring-v0", {}, {"scripted": ("corect",)}, "scripted must be among .* did you mean 'correct'"),
         (
             "FairHarvest-v0",

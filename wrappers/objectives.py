@@ -208,11 +208,11 @@ class FairEfficiency(Transform):
     once = "a second FenReward would treat the first one's rewards as those of the environment"
     wrapper = "FenReward"
 
-    def __init__(self, *, largest: float, least: float = 0.0, epsilon: float = 0.1) -> None:
+    def __init__(self, *, largest: float, least: float = 0.0, epsilon: float = 0.1, clip: bool = False) -> None:
         self.largest, self.least = checked("largest", largest, float), checked("least", least, float)
         if not self.largest > self.least:
             raise ValueError(f"largest must be above least, {self.least:g}, got {largest!r}")
-        self.epsilon = checked("epsilon", epsilon, Positive)
+        self.epsilon, self.clip = checked("epsilon", epsilon, Positive), checked("clip", clip, bool)
 
     def bind(self, setting: Setting) -> None:
         """Set the agents' utilities to 0."""
@@ -235,11 +235,14 @@ class FairEfficiency(Transform):
             ValueError: A reward is below the lowest one. Nothing has changed then.
         """
         gained = batch.reward - self.least
+        if self.clip:
+            gained = np.maximum(gained, 0.0)
         below = batch.decided & (gained < 0).any(axis=1)
         if below.any():
             lowest = float(batch.reward[below].min())
             raise ValueError(
-                f"least must be at most the lowest reward of a step, got least={self.least:g} and {lowest:g}"
+                f"least must be at most the lowest reward of a step, got least={self.least:g} and {lowest:g}; lower "
+                "least, or use clip=True"
             )
         for total in (self._total, self._steps):
             total[batch.first] = 0
@@ -271,6 +274,7 @@ class FenReward(Wrapper):
         largest: The largest reward of an agent in a step; it scales the fair-efficient reward.
         least: The lowest reward of an agent in a step, which is subtracted from rewards and from ``largest``.
         epsilon: Above 0; smaller values weigh equality more (0.1 in the published code).
+        clip: Whether a reward below ``least`` counts as ``least``; otherwise it is an error.
 
     Raises:
         ValueError: An option is invalid, or there are fewer than two agents; in ``step``: a reward is below ``least``.
@@ -279,8 +283,10 @@ class FenReward(Wrapper):
         Jiang and Lu, "Learning fairness in multi-agent systems", NeurIPS 2019.
     """
 
-    def __init__(self, env: Any, *, largest: float, least: float = 0.0, epsilon: float = 0.1) -> None:
-        super().__init__(env, FairEfficiency(largest=largest, least=least, epsilon=epsilon))
+    def __init__(
+        self, env: Any, *, largest: float, least: float = 0.0, epsilon: float = 0.1, clip: bool = False
+    ) -> None:
+        super().__init__(env, FairEfficiency(largest=largest, least=least, epsilon=epsilon, clip=clip))
 
 
 def fair_efficiency(utility: Floats, *, largest: float, epsilon: float = 0.1) -> Floats:

@@ -57,7 +57,7 @@ def choices_of(space: gym.Space[Any], *, bins: int = BINS) -> Choices:
 
     Args:
         space: A `Discrete`, a `MultiDiscrete`, or a `Box` with one entry and finite bounds.
-        bins: Number of values of an action in a `Box`, at least 2.
+        bins: Number of values of an action in a `Box`, at least 2; a `Box` of few integers has fewer.
 
     Raises:
         ValueError: The space has more than that to choose from.
@@ -68,7 +68,7 @@ def choices_of(space: gym.Space[Any], *, bins: int = BINS) -> Choices:
     shape: tuple[int, ...] = space.shape or ()
     if isinstance(space, gym.spaces.Box):
         low, high = float(space.low.item()), float(space.high.item())
-        values = np.linspace(low, high, bins, dtype=space.dtype)[np.newaxis]
+        values = np.unique(np.linspace(low, high, bins, dtype=space.dtype))[np.newaxis]  # integers repeat
         return Choices(values=values, possible=np.ones(values.shape, bool), several=False, shape=shape)
     several = isinstance(space, gym.spaces.MultiDiscrete)
     start, sizes = (np.atleast_1d(part) for part in _starts_and_sizes(space))

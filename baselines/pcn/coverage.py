@@ -27,7 +27,7 @@ from fair_envs.metrics.pareto import (
     sparsity,
 )
 from fair_envs.support.aliases import Flags, Floats
-from fair_envs.support.seeds import TEST_SEEDS
+from fair_envs.support.seeds import TEST_SEEDS, policy_numbers
 
 EPISODES = 10  # per command; fewer give intervals of little use
 
@@ -149,7 +149,7 @@ def cover(
     for command in asked:
         own = copy.deepcopy(start)
         agent = Commanded(model, [command], lanes=own.num_envs)
-        rng = np.random.default_rng(seed)
+        rng = policy_numbers(seed)
         played.append(model.play(own, agent, episodes=episodes, rng=rng, seed=seed, deterministic=deterministic))
         each()
     return CoverageSet(

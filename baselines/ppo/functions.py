@@ -30,6 +30,9 @@ TINY = 0.01
 
 Sharpness = Annotated[float, Range(1e-6)]
 
+Aversion = Annotated[float, Range(0.0, 20.0)]
+"""Above 20, the utility of a small rate exceeds every other number, and `Maxmin` says the same."""
+
 
 class Streams:
     """The expected values J of the streams, a vector with gradient.
@@ -153,6 +156,11 @@ class Lagrangian(Objective):
     multiplier: float = 0.0
     of_rates: bool = True
 
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        checked("limit", self.limit, NonNegative)
+        checked("multiplier", self.multiplier, NonNegative)
+
     def value(self, of: Streams) -> th.Tensor:
         """Return the Lagrangian."""
         measured = spread(of.rates) if self.of_rates else of.cost
@@ -225,7 +233,7 @@ class AlphaFair(Welfare):
     """Alpha-fairness: sum_g n_g B_g^(1 - a) / (1 - a). a = 0 is the sum, 1 is Nash welfare, large a is maxmin.
 
     Attributes:
-        a: Aversion to inequality, at least 0.
+        a: Aversion to inequality, between 0 and 20; for more, use `Maxmin`.
     """
 
     a: float = 2.0
@@ -233,7 +241,7 @@ class AlphaFair(Welfare):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        checked("a", self.a, NonNegative)
+        checked("a", self.a, Aversion)
 
     def welfare(self, rates: th.Tensor, sizes: th.Tensor) -> th.Tensor:
         """Return the mean utility of the rates."""
@@ -305,6 +313,11 @@ class Controller:
     integral: float = 0.1
     derivative: float = 0.0
     state: list[float] = field(default_factory=lambda: [0.0, math.nan])
+
+    def __post_init__(self) -> None:
+        """Check the gains."""
+        for name in ("proportional", "integral", "derivative"):
+            checked(name, getattr(self, name), NonNegative)
 
     def __call__(self, measured: float, limit: float) -> float:
         """Return the multiplier after a rollout in which the measure had a value."""

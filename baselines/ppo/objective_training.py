@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from fair_envs.baselines.ppo.costs import Credit
-from fair_envs.baselines.ppo.functions import OBJECTIVES, Controller, Lagrangian, Name, Objective
+from fair_envs.baselines.ppo.functions import OBJECTIVES, Aversion, Controller, Lagrangian, Name, Objective
 from fair_envs.baselines.ppo.objectives import ObjectivePPO, Profile
 from fair_envs.baselines.settings import COMMON, GROUPS_HELP, PPOSettings
 from fair_envs.baselines.training import (
@@ -40,7 +40,7 @@ class ObjectiveTraining(PPOSettings):
     beta: Positive = setting(20.0, "Sharpness of soft maxima and minima.")
     weight: UnitInterval = setting(0.5, "Weight of the welfare; 0 is the reward only, 1 the welfare only.")
     ratio: UnitInterval = setting(0.5, "Weight of a group divided by that of the next worse-off group.")
-    aversion: NonNegative = setting(2.0, "Aversion to inequality; 0 is the sum, 1 Nash welfare, large values maxmin.")
+    aversion: Aversion = setting(2.0, "Aversion to inequality; 0 is the sum, 1 Nash welfare; beyond 20 use maxmin.")
     rate: str = setting("", "Notion whose rate the method reads, such as equal_opportunity. Empty: the task's rate.")
     groups: Sequence[str] = setting((), f"{GROUPS_HELP} Empty: the task's groups.")
     measure: str = setting("rate", "The limited measure: rate (the gap of the groups' rates), short, long or a notion.")

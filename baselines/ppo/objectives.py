@@ -125,7 +125,7 @@ class ObjectivePPO(Regularised):
             learns only from its own. This has far less noise, but omits its effect on the other agents, so the gradient
             is not that of F where agents help or hinder each other.
         profile: ``"published"``: as in the published code of ELBERT, each stream's advantage is normalised in the
-            minibatch before they are combined, J are sums per episode of the last rollout, and the combination is not
+            minibatch before they are combined, J are sums per episode in the last rollout, and the combination is not
             normalised. The weights of the streams are then not dF/dJ, and useful values of ``alpha`` differ by orders
             of magnitude between environments.
         kwargs: Keyword arguments of `fair_envs.baselines.PPO`.
@@ -211,7 +211,7 @@ class ObjectivePPO(Regularised):
         keep = 0.0 if self.half_life == 0 or "means" not in memory else 0.5 ** (1 / self.half_life)
         if self.profile == "published":
             keep = 0.0
-            now = now * streams.steps_per_episode(self.rollout_buffer.episode_starts)
+            now[:-1] *= self._episode_length()
         before = memory.get("means", np.nan_to_num(now))
         memory["means"] = keep * before + (1 - keep) * np.where(np.isnan(now), before, now)
         memory["unit"] = np.array(keep * memory.get("unit", unit) + (1 - keep) * unit)
@@ -232,6 +232,23 @@ class ObjectivePPO(Regularised):
         self._reward_weight = float(slope[0])
         if self._fair_wanted:
             self._estimate(slope, None if cost is None else np.nan_to_num(cost))
+
+    def _episode_length(self) -> float:
+        """Return the mean length of the episodes that ended in the last rollout with such an end.
+
+        Before any has ended, it is the longest time that one has lasted. The published code divides sums over a rollout
+        by the number of episodes that began in it, which is the same if rollouts consist of whole episodes. With
+        rollouts shorter than episodes, that number is 0 in most of them.
+        """
+        ages = self.memory.get("ages", np.zeros(self.n_envs))
+        ended: list[float] = []
+        for begins in (*self.rollout_buffer.episode_starts.astype(bool), np.asarray(self._last_episode_starts, bool)):
+            ended += ages[begins & (ages > 0)].tolist()
+            ages = np.where(begins, 0, ages) + 1
+        self.memory["ages"] = ages - 1  # the last row is the next step's, which is not taken yet
+        if ended:
+            self.memory["length"] = np.array(np.mean(ended))
+        return float(self.memory.get("length", self.memory["ages"].max()))
 
     def _controlled(self, means: th.Tensor, about: dict[str, Any]) -> Objective:
         """Return the objective, with the multiplier that the controller sets for a `Lagrangian`."""
@@ -372,12 +389,6 @@ class StreamsOfRollout:
         np.divide(benefit, demand, out=found, where=demand > 0)
         return found
 
-    def steps_per_episode(self, starts: NDArray[Any]) -> Floats:
-        """Return factors that turn means per step into sums per episode that began in the rollout, shape (2 + 2 G,)."""
-        begun = max(1.0, float(starts.sum()))
-        factor = starts.size / begun
-        return np.array([*(factor,) * (1 + 2 * self.groups), 1.0])
-
     def values(self, cost: Floats32 | None) -> Floats:
         """Return the streams of each row, shape (T, R, heads), and the cost as one more."""
         totals = np.repeat(self._totals, self.agents, axis=1)
@@ -398,8 +409,8 @@ class StreamsOfRollout:
         found = np.broadcast_to(of_groups, (*self._shape, 2 * self.groups))
         parts = [] if self._own_only else [found]
         if self.agents > 1:
-            place = np.maximum(self._group, 0)
-            parts.append(np.stack([of_groups[: self.groups][place], of_groups[self.groups :][place]], axis=-1))
+            own = np.concatenate([of_groups.reshape(2, self.groups), np.zeros((2, 1))], axis=1)  # the last: no group
+            parts.append(np.moveaxis(own[:, self._group], 0, -1))
         if with_cost:
             parts.append(np.full((*self._shape, 1), slope[-1] * self.agents))
         return np.concatenate(parts, axis=2)

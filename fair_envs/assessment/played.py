@@ -16,6 +16,7 @@ from fair_envs.evaluation import LanesWorld, ModelMismatchError, Policy, Transit
 from fair_envs.registration import TABLE, id_of, make_rules
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import shown
+from fair_envs.support.seeds import policy_numbers
 from fair_envs.tasks import TASKS, AnyRules, Task, default_task, environment_id, parameters_of, task_of
 from fair_envs.wrappers import Annotate
 from fair_envs.wrappers.adapters.bound import Bound, is_transform, layers
@@ -308,7 +309,7 @@ class SingleWorld(World):
         several = isinstance(space, gym.spaces.MultiDiscrete)
         agents = 1 if self.lanes is None or self.env.unwrapped.focal_agent is not None else self.lanes.agents
         shape = (1, agents, *space.shape) if several and agents == 1 else (1, agents)
-        return np.random.default_rng([self._seed, self._time]).random(shape)
+        return policy_numbers(self._seed, self._time).random(shape)
 
     def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
         """Play one step."""

@@ -16,6 +16,7 @@ from fair_envs.evaluation.rollout import rollout
 from fair_envs.evaluation.world import Transition, World
 from fair_envs.faces.common import ActionCheck, with_last
 from fair_envs.support.aliases import Flags, Floats, Ints, Lane
+from fair_envs.support.seeds import policy_numbers
 
 # Lanes of rules -------------------------------------------------------------------------------------------------------
 
@@ -295,7 +296,7 @@ class ParallelWorld(World):
 
     def uniforms(self) -> Floats:
         """Return one random number per possible agent, shape (1, agents), as a function of seed and time."""
-        return np.random.default_rng([self._seed, self._time]).random((1, len(self.agents)))
+        return policy_numbers(self._seed, self._time).random((1, len(self.agents)))
 
     def step(self, action: Mapping[str, Any], active: Flags, episode: Ints) -> Transition:
         """Play one step of all present agents."""

@@ -8,7 +8,9 @@ from typing import Any
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.policies import Kind, training_of_run
 from fair_envs.assessment.result import read
+from fair_envs.registration import TABLE
 from fair_envs.support.imports import refuse_stored_paths
+from fair_envs.tasks import parameters_of, rules_for
 
 STORED = ("task", "kind", "episodes", "seed", "shuffles", "level", "parameters")
 """What `fair_envs.evaluate` says about each evaluation."""
@@ -152,12 +154,18 @@ def check_parameters(entries: Sequence[Entry], parameters: Mapping[str, Any]) ->
     """Raise ValueError if a stored evaluation was made with other parameters than the given ones."""
     for one in entries:
         for name, value in parameters.items() if one.evaluation is not None else ():
-            own = one.parameters.get(name, "its default")
+            own = one.parameters.get(name, default_of(one.env_id, name))
             if str(own) != str(value):
                 raise ValueError(
                     f"{one.path} must be made with {name}={value}, got {own} of {one}; evaluate it again, or leave "
                     "the parameter out"
                 )
+
+
+def default_of(env_id: str, name: str) -> Any:
+    """Return the default of a parameter, or words for it if it is unknown."""
+    known: Any = rules_for(env_id).params if env_id in TABLE else parameters_of(env_id) or {}
+    return getattr(known, name, "its default") if env_id in TABLE else known.get(name, "its default")
 
 
 def labels_of(entries: Sequence[Entry]) -> list[str]:

@@ -114,14 +114,6 @@ def own_code(system: System) -> str:
             wrapped = getattr(wrapped, "env", None)
         entry = getattr(system.env.spec, "entry_point", None)
         parts.append(load_env_creator(entry) if isinstance(entry, str) else entry)
-    rate = task.rate_of(rules)
-    parts += [
-        task.short,
-        task.long,
-        task.rate,
-        rate.parts,
-        *(task.measure(name, rules, 1) for name in ("short", "long")),
-    ]
     return code_hash(*parts)
 
 

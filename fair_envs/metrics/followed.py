@@ -167,6 +167,11 @@ def measure_named(
         return RateMeasure(lanes, name, spec=spec, groups=groups, window=window)
     found = canonical_name("measure", name, NAMES)
     if of_agents and found == "conditional_parity":
+        if groups is not None:
+            raise ValueError(
+                "groups must be None for conditional_parity of agents' returns, which compares fair_group, got "
+                f"{groups}"
+            )
         return ReturnGap(lanes, spec=spec, conditional=True)
     if found in RATES:
         rate = rate_named(found, of_agents=of_agents)

@@ -20,10 +20,14 @@ from fair_envs.metrics.group import Groups, group_members
 from fair_envs.metrics.measures import Measure, Replay, column_names, of_people
 from fair_envs.metrics.notions import canonical_name
 from fair_envs.support.aliases import Columns, Flags, Floats, Ints
-from fair_envs.support.parameters import NonNegative, PositiveInt, checked
+from fair_envs.support.parameters import NonNegative, PositiveInt, checked, meant
 
 Parts = tuple[ArrayLike, ArrayLike]
 """Benefit and demand of each person, each of shape (B, M) or (B,)."""
+
+
+COLUMNS = ("action", "feedback", "outcome", "features", "sensitive", "legitimate", "group", "individual")
+"""The columns of the record that a `Rate` can read."""
 
 
 # Rates ----------------------------------------------------------------------------------------------------------------
@@ -67,6 +71,16 @@ class Rate:
     labels: bool = False
     kinds: bool = False
     returns: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if parts is no function, or a column is unknown."""
+        if not callable(self.parts):
+            raise ValueError(f"parts must be a function from a Step to benefit and demand, got {self.parts!r}")
+        if isinstance(self.columns, str):
+            raise ValueError(f"columns must be a list of names, got {self.columns!r}")
+        for name in self.columns:
+            if name not in COLUMNS:
+                raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}{meant(name, COLUMNS)}")
 
     def __str__(self) -> str:
         notion = next((notion for notion, rate in RATES.items() if rate is self), "")
@@ -323,6 +337,8 @@ class RateMeasure(Measure):
         name: str = "",
     ) -> None:
         super().__init__(lanes)
+        if not isinstance(rate, Rate):
+            raise ValueError(f"rate must be a Rate, got {rate!r}; measure_named takes the names of notions")
         self.rate, self.keeps, self.name = rate, checked("keeps", keeps, bool), name or f"gap of {rate.name}"
         self.group_names, self._codes = group_codes(spec, groups)
         self._sizes = tuple(len(values) for values in spec.sensitive.values())

@@ -1,5 +1,7 @@
 """First seeds of trainings, searches and tests, in separate ranges: policies are tested on episodes not trained on."""
 
+import numpy as np
+
 TEST_SEEDS = 1_000_000
 TEST_EACH = 10_000
 """Number of seeds reserved for the test episodes of each training's policy."""
@@ -23,3 +25,20 @@ SEARCH_EACH = 2**20
 
 EVALUATION_SEEDS = 2**46
 """First seed of evaluations during a training."""
+
+
+POLICY_STREAM = 2_026
+"""Key of the random numbers of policies among all that belong to a seed."""
+
+
+def policy_numbers(seed: int, *time: int) -> np.random.Generator:
+    """Return a generator of a policy's random numbers, which are independent of an environment's after `reset(seed)`.
+
+    Gymnasium gives an environment ``np.random.default_rng(seed)``. A policy with the same numbers would follow what the
+    environment draws, such as a person's group.
+
+    Args:
+        seed: Seed of the episode.
+        time: The step of the episode, for numbers that are a function of seed and time.
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(POLICY_STREAM, *time)))

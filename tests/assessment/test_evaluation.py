@@ -16,11 +16,14 @@ from fair_envs.assessment.evaluation import Plan
 from fair_envs.assessment.played import changed_parameters, system_of
 from fair_envs.assessment.policies import policy_of
 from fair_envs.assessment.result import read
-from fair_envs.evaluation import RandomPolicy
+from fair_envs.core import check_seeds
+from fair_envs.core.interactions import record
+from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout, scripted
 from fair_envs.metrics import FunctionMeasure
+from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import Task
 from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, SocialReward
-from tests.assessment.office import Office, coin, correct, to_the_north
+from tests.assessment.office import SPEC, Office, coin, correct, to_the_north
 from tests.test_cli import Said
 
 LITTLE: dict[str, Any] = {"agents": 6, "horizon": 40}
@@ -79,6 +82,33 @@ def test_performance_is_the_reward_per_step_and_each_episode_counts_once(office:
     assert found.performance.n == 2
 
 
+def test_the_performance_of_a_team_is_the_share_of_episodes_with_a_capture() -> None:
+    rules = fair_envs.make_rules("FairPursuit-v0", horizon=40)
+    caught = np.zeros((6, 3), bool)
+    lengths = np.zeros(6, int)
+    for step in rollout(LanesWorld(begun(rules, check_seeds(TEST_SEEDS, 6))), scripted(rules, "planner")):
+        caught |= step.active[:, np.newaxis] & (step.facts["action"] == 1)
+        lengths += step.active
+    assert len(set(lengths)) > 1  # episodes that ended wait for the others
+    found = evaluate(rules, "planner", episodes=6, **QUICK)
+    assert 0 < found.performance.value == caught.any(axis=1).mean() < 1
+    assert [rate.value for rate in found.rates.values()] == pytest.approx(caught.mean(axis=0))
+
+
+def test_policies_do_not_share_the_random_numbers_of_an_own_environment() -> None:
+    """With the same numbers, a coin would accept exactly those whom the environment draws from one group."""
+
+    class Drawn(Office):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            self._clients = ((int(self.np_random.random() < 0.5), 1, 0), (0, 1, 0), (1, 1, 0))
+            return self._shown(), dict(record(SPEC))
+
+    found = evaluate(Drawn(), "random", episodes=1000, seed=0, shuffles=100)
+    assert not found.gap.beyond_noise
+    assert abs(found.row("gap", of="north - south").value) < 0.05  # 1/3 with the same numbers
+
+
 def test_the_gap_of_a_coin_is_about_the_noise_floor_and_that_of_a_biased_clerk_is_not() -> None:
     clients = [(int(group), 1, 0) for group in np.random.default_rng(0).integers(2, size=100)]
     fair = evaluate(Office(clients), coin, episodes=10, seed=0)
@@ -101,7 +131,7 @@ def test_a_coin_flip_in_hiring_has_a_pooled_gap_of_noise_alone() -> None:
 
 def test_the_measure_with_shuffled_group_memberships_is_beside_the_measure() -> None:
     clients = [(place % 2, 1, 0) for place in range(60)]
-    fair = evaluate(Office(clients), coin, episodes=8, seed=0).row("short-term", of="last value")
+    fair = evaluate(Office(clients), coin, episodes=64, seed=0).row("short-term", of="last value")
     assert fair.noise == pytest.approx(fair.estimate.value, abs=0.06)
     unfair = evaluate(Office(clients), to_the_north, episodes=8, seed=0).row("short-term", of="last value")
     assert unfair.estimate.value == 1 and unfair.beyond_noise

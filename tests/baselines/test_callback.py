@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fair_envs
-from fair_envs.metrics import FunctionMeasure, RateMeasure
+from fair_envs.metrics import FunctionMeasure, Measure, RateMeasure
 from fair_envs.metrics.rates import TRUE_POSITIVE
 from fair_envs.wrappers import FairnessPenalty, ReportActionProbs
 from tests.assessment.office import GROUPS, SPEC, Office
@@ -154,9 +154,22 @@ def test_measures_can_be_names_objects_and_functions_and_have_different_names() 
     assert {"fairness/demographic_parity 1", "fairness/demographic_parity 2"} <= set(logged(Office(), twice)[1][-1])
 
 
+def test_measures_begin_again_with_each_episode() -> None:
+    class Steps(Measure):
+        """How many steps the episode has had."""
+
+        def measured(self, info: Any) -> Any:
+            return np.nan_to_num(self.value) + 1.0
+
+    _, rows = logged(gym.make("FairLending-v0", horizon=8), FairnessCallback(Steps, steps=32))
+    assert [row["fairness/Steps"] for row in rows] == [4.5] * 4  # the mean of 1 to 8
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [
+        ({"measures": ["nope"]}, "measure must be one of"),
+        ({"measures": [3]}, "measures must be names, rates, measures or functions that return a measure, got 3"),
         ({"measures": []}, "measures must be at least one measure"),
         ({"stop_when": "equal"}, "stop_when must be one of above, below, got 'equal'"),
         ({"steps": 0}, "steps must be"),
@@ -178,7 +191,11 @@ def test_wrong_arguments_are_rejected_at_construction(given: dict[str, Any], err
         (Office, {"measures": ["return_parity"]}, "needs agents who earn rewards"),
         (Office, {"measures": ["individual_fairness"]}, "it needs the policy's action probabilities"),
         (lambda: fair_envs.make_sb3("FairHiring-v0"), {"measures": ["individual_fairness"]}, "needs the policy"),
-        (Office, {"measures": [3]}, "measures must be names, measures or functions that return a measure, got 3"),
+        (
+            Office,
+            {"measures": [lambda lanes: 3]},
+            "measures must be names, rates, measures or functions that return a measure, got <function",
+        ),
         (Office, {"measures": [FunctionMeasure(2, lambda info: np.zeros(2))]}, "measures must have 1 lanes"),
     ],
 )

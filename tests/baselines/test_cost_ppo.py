@@ -36,6 +36,20 @@ def test_a_step_costs_the_change_of_the_measure() -> None:
         np.testing.assert_array_equal(model.cost()[end - 9 : end + 1].sum(axis=0), decisions[end] - decisions[end - 9])
 
 
+def test_costs_go_on_after_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The critic's cost of the last observation, here 2, stands for what would have followed."""
+    model = learner(short=accepted, gamma=0.9)
+    last = model.cost_critics.networks[0][-1]
+    th.nn.init.zeros_(last.weight)
+    th.nn.init.constant_(last.bias, 2.0)
+    seen: list[Any] = []
+    monkeypatch.setattr(model, "_estimate", lambda cost: (seen.append(cost - model.cost()), inner(cost)))
+    inner = type(model)._estimate.__get__(model)
+    model.learn(4 * 32)
+    ends = [9, 19, 29]  # episodes of 10 steps
+    assert seen[0][ends] == pytest.approx(0.9 * 2) and not np.delete(seen[0], ends, axis=0).any()
+
+
 def test_without_weight_it_is_ppo() -> None:
     ours = learner(short=accepted, alpha=0.0).learn(3 * 4 * 32)
     theirs = learner(PPO).learn(3 * 4 * 32)

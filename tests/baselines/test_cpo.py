@@ -1,15 +1,17 @@
 """Constrained policy optimisation: its quadratic problem, its equality with TRPO, and its limit."""
 
+import copy
 from typing import Any
 
 import numpy as np
 import pytest
 import torch as th
 from sb3_contrib import TRPO
+from stable_baselines3.common.distributions import kl_divergence
 
 from fair_envs import make_sb3
 from fair_envs.baselines.ppo.cpo import CPO, Quadratic, best_step
-from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.baselines.ppo.policies import GroupedPolicy, SharedTrunkPolicy
 from fair_envs.metrics.measures import FunctionMeasure, Measure
 from fair_envs.tasks import MeasureFor, task_of
 from tests.baselines.kills import HARVEST
@@ -154,6 +156,76 @@ def test_the_parts_of_all_agents_of_a_lane_add_up() -> None:
     centred = model._costs_of_turns(batch) - model._costs_of_turns(batch).mean()
     th.testing.assert_close(turns.costs.mean(), centred.sum() / (64 * 4), atol=1e-6, rtol=1e-4)
     th.testing.assert_close(turns.costs.abs().mean(), centred.abs().sum() / (64 * 4), atol=1e-6, rtol=1e-4)
+
+
+class Predicted:
+    """Turns whose surrogates after each part of a step are given."""
+
+    def __init__(self, observations: th.Tensor, *found: tuple[float, float]) -> None:
+        self.observations, self._found = observations, list(found)
+
+    def surrogates(self, distribution: Any) -> tuple[th.Tensor, th.Tensor]:
+        objective, cost = self._found.pop(0) if len(self._found) > 1 else self._found[0]
+        return th.tensor(objective), th.tensor(cost)
+
+
+@pytest.mark.parametrize(
+    ("excess", "found", "share"),
+    [
+        (-0.1, [(1.0, 0.05)], 1.0),
+        (-0.1, [(1.0, 0.2), (1.0, 0.15), (1.0, 0.05)], 0.64),  # too costly until it is shortened twice
+        (-0.1, [(-1.0, 0.0), (1.0, 0.0)], 0.8),  # worse than before
+        (0.5, [(-1.0, 0.1), (-1.0, -0.1)], 0.8),  # above the limit, only the cost counts, which must not rise
+        (-0.1, [(1.0, 1.0)], 0.0),
+        (0.5, [(1.0, 1.0)], 0.0),
+    ],
+)
+def test_a_step_is_shortened_until_it_keeps_the_limit_and_improves(
+    monkeypatch: pytest.MonkeyPatch, excess: float, found: list[tuple[float, float]], share: float
+) -> None:
+    model: Any = learner()
+    model.learn(4 * 64)
+    monkeypatch.setattr(CPO, "excess", property(lambda self: excess))
+    (batch,) = model.rollout_buffer.get(None)
+    before = model._distribution(batch.observations)
+    actor = list(model.policy.action_net.parameters())
+    kept = [parameter.detach().clone() for parameter in actor]
+    step = th.full((sum(parameter.numel() for parameter in actor),), 1e-3)
+    surrogates = th.tensor(0.0), th.tensor(0.0)
+    taken = model._line_search(actor, step, Predicted(batch.observations, *found), before, surrogates)
+    assert taken == pytest.approx(share)
+    for parameter, own in zip(actor, kept, strict=True):
+        th.testing.assert_close(parameter, own + share * 1e-3, atol=1e-7, rtol=0)
+
+
+def test_a_step_outside_the_trust_region_is_shortened() -> None:
+    model: Any = learner(max_kl=1e-4)
+    model.learn(4 * 64)
+    (batch,) = model.rollout_buffer.get(None)
+    with th.no_grad():
+        before = copy.copy(model._distribution(batch.observations))
+    actor = [model.policy.action_net.bias]
+    turns = Predicted(batch.observations, (1.0, -1.0))
+    taken = model._line_search(actor, th.tensor([0.05, -0.05]), turns, before, (th.tensor(0.0), th.tensor(0.0)))
+    assert 0 < taken < 1
+    with th.no_grad():
+        after = kl_divergence(model._distribution(batch.observations), before).mean()
+    assert float(after) <= 1e-4
+
+
+def test_critics_do_not_change_layers_that_they_share_with_the_policy() -> None:
+    sizes = {"net_arch": {"shared": [8], "pi": [8], "vf": [8]}}
+    task = task_of("FairLending-v0")
+    measure = MeasureFor(task, "short", task.rules())
+    model: Any = CPO(SharedTrunkPolicy, environment(), short=measure, policy_kwargs=sizes, **SMALL)
+    model.learn(4 * 64)
+    (batch,) = model.rollout_buffer.get(None)
+    actor = model._update_policy(model._turns_of(batch))
+    kept = [parameter.detach().clone() for parameter in model.policy.parameters()]
+    model._update_critics(batch, actor)
+    changed = [not th.equal(one, other) for one, other in zip(model.policy.parameters(), kept, strict=True)]
+    own = [any(one is parameter for parameter in actor) for one in model.policy.parameters()]
+    assert changed == [not acts for acts in own] and any(changed) and sum(own) >= 6  # shared, own and last layers
 
 
 def test_networks_of_groups_take_one_step_within_the_trust_region() -> None:

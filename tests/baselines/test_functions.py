@@ -126,3 +126,17 @@ def test_the_controller_adds_its_three_parts() -> None:
 def test_settings_outside_their_range_are_refused(make: Any, name: str) -> None:
     with pytest.raises(ValueError, match=f"^{name} must"):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Lagrangian(limit=-3.0), "limit must be at least 0, got -3"),
+        (lambda: Lagrangian(limit=float("nan")), "limit must be a finite number at least 0, got nan"),
+        (lambda: Controller(proportional=-5.0), "proportional must be at least 0, got -5"),
+        (lambda: AlphaFair(a=200.0), "a must be between 0 and 20, got 200"),
+    ],
+)
+def test_bad_settings_are_named(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 import fair_envs
+from fair_envs.baselines.ppo import objectives
+from fair_envs.baselines.ppo.costs import Credit, cost_advantages
 from fair_envs.baselines.ppo.functions import (
     AlphaFair,
     BenefitRate,
@@ -209,9 +211,83 @@ def test_the_streams_of_an_agent_add_up_to_those_of_its_lane() -> None:
     assert np.allclose(values[..., 4], 0.1 * reward, atol=1e-6)  # the own benefit is the own scaled reward
 
 
+@pytest.mark.parametrize("credit", ["common", "own"])
+def test_a_row_of_an_agent_weights_its_lanes_streams_by_the_number_of_agents(credit: Credit) -> None:
+    """A row's streams, weighted, are N x sum_k dF/dJ_k times those of its lane, or with own credit its own part."""
+    model = ObjectivePPO("MlpPolicy", agents_env(), objective=Gini(), rate=returns, credit=credit, **SMALL)
+    model.learn(20 * 80)
+    streams, slope = model._streams, np.array([9.0, 1.0, 2.0, 3.0, 5.0, 7.0])  # of reward, benefits, demands, cost
+    assert streams is not None
+    cost = np.random.default_rng(0).random((20, 80)).astype(np.float32)
+    weighted = (streams.values(cost) * streams.weights(slope, with_cost=True)).sum(axis=-1)
+    expected = np.repeat(streams._totals @ slope[1:5], 40, axis=1)
+    if credit == "own":
+        own = np.array([slope[1:3][streams._group], slope[3:5][streams._group]])
+        expected = (np.moveaxis(own, 0, -1) * streams._own).sum(axis=-1)
+    assert streams.values(cost).shape[-1] == model.stream_heads + 1 == (3 if credit == "own" else 7)
+    assert weighted == pytest.approx(40 * (expected + 7 * cost))
+
+
+def test_an_agent_of_no_compared_group_learns_nothing_from_its_own_part() -> None:
+    model = ObjectivePPO("MlpPolicy", agents_env(), objective=Gini(), rate=returns, **SMALL)
+    model.learn(20 * 80)
+    streams = model._streams
+    assert streams is not None
+    streams._group[:, ::2] = -1
+    found = streams.weights(np.arange(1.0, 7.0), with_cost=False)[..., -2:]
+    assert not found[:, ::2].any() and found[:, 1::2].all()
+
+
+@pytest.mark.parametrize("half_life", [0, 1, 3])
+def test_an_estimate_has_half_its_weight_after_the_half_life(half_life: float) -> None:
+    model: Any = ObjectivePPO(
+        "MlpPolicy", lending(), objective=Nash(), rate=true_positives, half_life=half_life, **SMALL
+    )
+    seen: list[Any] = []
+    inner = model._streams.means
+    model._streams.means = lambda *given: seen.append(inner(*given)) or seen[-1].copy()
+    model.learn(3 * 80)
+    keep = 0.5 ** (1 / half_life) if half_life else 0
+    first, second, third = seen
+    expected = keep * (keep * first + (1 - keep) * second) + (1 - keep) * third
+    assert model.memory["means"] == pytest.approx(expected)
+
+
+def test_streams_go_on_after_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The critic's value of the last observation, here 2 in units of 1, stands for what would have followed."""
+    model: Any = ObjectivePPO(
+        "MlpPolicy", lending(), objective=Nash(), rate=true_positives, gamma=0.9, **{**SMALL, "n_steps": 40}
+    )
+    model.stream_critic.scale.fill_(1)
+    last = model.stream_critic.network[-1]
+    th.nn.init.zeros_(last.weight)
+    th.nn.init.constant_(last.bias, 2.0)
+    seen: list[Any] = []
+
+    def spied(values: Any, *given: Any, **more: Any) -> Any:
+        seen.append(values - model._streams.values(None))
+        return cost_advantages(values, *given, **more)
+
+    monkeypatch.setattr(objectives, "cost_advantages", spied)
+    model.learn(160)
+    assert seen[0][29] == pytest.approx(0.9 * 2) and not np.delete(seen[0], 29, axis=0).any()
+
+
+def test_the_length_of_episodes_is_known_from_rollouts_that_are_shorter() -> None:
+    model: Any = ObjectivePPO(
+        "MlpPolicy", lending(), objective=BenefitRate(), rate=true_positives, profile="published", **SMALL
+    )
+    seen: list[float] = []
+    inner = model._episode_length
+    model._episode_length = lambda: seen.append(inner()) or seen[-1]
+    model.learn(6 * 80)  # 20 steps each; episodes have 30
+    assert seen == [20, 30, 30, 30, 30, 30]
+
+
 def test_the_published_profile_normalises_each_stream_in_the_minibatch() -> None:
+    given = {**SMALL, "n_steps": 60}  # whole episodes: their sums per episode are those of the published code
     model = ObjectivePPO(
-        "MlpPolicy", lending(), objective=BenefitRate(alpha=50.0), rate=true_positives, profile="published", **SMALL
+        "MlpPolicy", lending(), objective=BenefitRate(alpha=50.0), rate=true_positives, profile="published", **given
     )
     seen: list[tuple[th.Tensor, th.Tensor, th.Tensor]] = []
     inner: Callable[..., th.Tensor] = model._published
@@ -222,7 +298,7 @@ def test_the_published_profile_normalises_each_stream_in_the_minibatch() -> None
         return found
 
     model._published = spied  # type: ignore[method-assign]
-    model.learn(80)
+    model.learn(240)
     advantages, parts, found = seen[-1]
     streams = model._streams
     assert streams is not None

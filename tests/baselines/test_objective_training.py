@@ -64,6 +64,8 @@ def test_settings_become_arguments_of_the_function() -> None:
         ({"algorithm": "elbert", "sharing": "groups"}, "sharing must be 'all'"),
         ({"algorithm": "lagrangian", "measure": "fairness"}, "measure must be one of"),
         ({"algorithm": "nash", "weight": 2.0}, "weight must be"),
+        ({"algorithm": "alpha-fair", "aversion": 200}, "aversion must be between 0 and 20, got 200"),
+        ({"algorithm": "nash", "credit": "own"}, "credit must be 'common' on FairLending-v0, which has one decision"),
         ({"algorithm": "parity", "parameters": {"feedback": "accepted"}}, "needs labels of all people"),
     ],
 )
@@ -96,6 +98,10 @@ def test_groups_can_be_one_group_against_all_others() -> None:
         ({"rate": "equal_oportunity"}, "rate must be one of .* did you mean 'equal_opportunity'"),
         ({"groups": "gendre"}, "groups must use the sensitive attributes"),
         ({"groups": "gender,nationality=foreign"}, "groups must be attributes or criteria"),
+        (
+            {"groups": "gender=man,gender=woman"},
+            "groups must name each attribute once, got .*; to compare .*, use gender",
+        ),
         ({"measure": "equal_oportunity"}, "^measure must be one of short, long, rate, .* mean 'equal_opportunity'"),
     ],
 )

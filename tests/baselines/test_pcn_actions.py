@@ -67,6 +67,7 @@ def learner(env: Any, **settings: Any) -> PCN:
         (Discrete(3), [0, 1, 2]),
         (Discrete(3, start=-1), [-1, 0, 1]),
         (Box(-1, 3, (1,), np.float32), [[-1], [0], [1], [2], [3]]),
+        (Box(0, 2, (1,), np.int64), [[0], [1], [2]]),  # 5 bins would repeat some
         (MultiDiscrete([2, 3], start=[0, 5]), [[0, 5], [0, 6], [0, 7], [1, 5], [1, 6], [1, 7]]),
     ],
 )

@@ -270,6 +270,24 @@ def test_a_record_that_does_not_fit_is_refused(info: dict[str, Any], message: st
         RateMeasure(2, SELECTION, spec=SPEC).update(info)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"parts": 3}, "parts must be a function from a Step to benefit and demand, got 3"),
+        ({"columns": "action"}, "columns must be a list of names, got 'action'"),
+        ({"columns": ("label",)}, "columns must be among action, feedback, .*, got 'label'"),
+    ],
+)
+def test_a_bad_field_of_a_rate_is_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Rate(**{"name": "x", "benefit": "x", "demand": "x", "parts": lambda step: (1, 1), **settings})
+
+
+def test_the_name_of_a_notion_is_not_yet_a_rate() -> None:
+    with pytest.raises(ValueError, match="rate must be a Rate, got 'SP'; measure_named takes the names of notions"):
+        RateMeasure(1, "SP", spec=SPEC)  # type: ignore[arg-type]
+
+
 def test_rewards_must_be_given_to_rates_of_returns() -> None:
     with pytest.raises(ValueError, match="reward must be given to a measure of returns, got none"):
         RateMeasure(1, RETURN, spec=AGENTS).update({"fair_group": np.array([[0, 1, 1]])})

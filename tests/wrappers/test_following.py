@@ -530,6 +530,8 @@ def test_negative_utilities_are_refused() -> None:
     transform = bound(FairEfficiency(largest=4.0))
     with pytest.raises(ValueError, match="least must be at most the lowest reward of a step, got least=0 and -1"):
         transform(played([2, -1, 4, 2]))
+    clipped = bound(FairEfficiency(largest=4.0, clip=True))
+    assert clipped(played([2, -1, 4, 2])).reward.tolist() == transform(played([2, 0, 4, 2])).reward.tolist()
 
 
 @pytest.mark.parametrize(
