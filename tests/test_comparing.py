@@ -526,7 +526,7 @@ def test_evaluations_that_were_made_differently_are_rejected(
         compare([file], episodes=5)
     with pytest.raises(ValueError, match="must be made with task='FairHiring-v0', as asked for"):
         compare([file], task="FairHiring-v0")
-    with pytest.raises(ValueError, match="must be made with interest_rate=2, got 1.0 of ppo with seed 0"):
+    with pytest.raises(ValueError, match=r"must be made with interest_rate=2, got 1\.0 of ppo with seed 0"):
         compare([compared[1]], parameters={"interest_rate": 2})
     assert compare([compared[1]], parameters={"interest_rate": 1.0}).env_id == "FairLending-v0"  # its default
     with pytest.raises(ValueError, match="must be made with horizon=60, got 50 of ppo with seed 0"):

@@ -96,8 +96,10 @@ def _last_entry(model: Any, agents: int, groups: int) -> str | None:
     named: str | None = getattr(getattr(model, "policy", None), "member_of", None)
     if named is not None:
         return named
-    limits = {groups - 1: "group"} if groups > 1 else {}
-    return {agents - 1: "agent", **limits}.get(float(model.observation_space.high[-1]))
+    top = float(model.observation_space.high[-1])
+    if groups > 1 and top == groups - 1:
+        return "group"
+    return "agent" if top == agents - 1 else None
 
 
 def _choices(space: Any) -> Any:

@@ -98,7 +98,8 @@ def test_separate_networks_of_agents_act_for_their_own_agents(tmp_path: Path) ->
     rules = fair_envs.make_rules("FairHarvest-v0", **LITTLE)
     env = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, append="agent", **LITTLE)
     model = PPO(IndividualPolicy, env, **{**SMALL, "batch_size": 2})
-    for index, member in enumerate(model.policy.members):
+    members: Any = model.policy.members
+    for index, member in enumerate(members):
         member.action_net.bias.data[index] = 100.0  # agent i takes action i
     model.save(tmp_path / "model.zip")
     for policy in (policy_of_model(model, rules), policy_of(tmp_path / "model.zip", rules)):

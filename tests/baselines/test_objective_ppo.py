@@ -245,7 +245,12 @@ def test_an_estimate_has_half_its_weight_after_the_half_life(half_life: float) -
     )
     seen: list[Any] = []
     inner = model._streams.means
-    model._streams.means = lambda *given: seen.append(inner(*given)) or seen[-1].copy()
+
+    def means(*given: Any) -> Any:
+        seen.append(inner(*given))
+        return seen[-1].copy()
+
+    model._streams.means = means
     model.learn(3 * 80)
     keep = 0.5 ** (1 / half_life) if half_life else 0
     first, second, third = seen
@@ -279,7 +284,12 @@ def test_the_length_of_episodes_is_known_from_rollouts_that_are_shorter() -> Non
     )
     seen: list[float] = []
     inner = model._episode_length
-    model._episode_length = lambda: seen.append(inner()) or seen[-1]
+
+    def length() -> float:
+        seen.append(inner())
+        return seen[-1]
+
+    model._episode_length = length
     model.learn(6 * 80)  # 20 steps each; episodes have 30
     assert seen == [20, 30, 30, 30, 30, 30]
 
