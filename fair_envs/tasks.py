@@ -622,7 +622,8 @@ for _task in (
     Task(
         env_id="FairCollege-v0",
         summary="Qualified applicants should be admitted equally often, at the same cost.",
-        parameters={"feedback": "full"},
+        # with the default population, all qualified applicants are admitted whatever the threshold
+        parameters={"profile": "fat2020", "feedback": "full"},
         short="equal_opportunity",
         long=burden,
         rate=TRUE_POSITIVE,

@@ -106,14 +106,14 @@ def comparison(*contenders: Contender) -> Comparison:
     return Comparison(env_id="Some-v0", rate="rate", contenders=contenders, about={"episodes": 10})
 
 
-FEW = "Too few seeds to tell whether methods differ, fewer than 3: "
+FEW = "These sentences are about single trainings of methods with fewer than 3 seeds"
 
 
 def test_methods_are_compared_with_reward_only_ppo_or_else_with_the_best() -> None:
     fair, good = contender("fair", 0.9, 0.7, 0.6), contender("good", 1.5, 0.9, 0.2)
     with_ppo, without = comparison(fair, good, BASE), comparison(fair, good)
     assert with_ppo.reference == BASE and without.reference == good
-    few = "Too few seeds to tell whether methods differ, fewer than 3"
+    few = FEW
     assert [line.split(":")[0] for line in with_ppo.sentences()] == ["fair instead of ppo", "good instead of ppo", few]
     assert [line.split(":")[0] for line in without.sentences()] == ["fair instead of good", few]
     variants = comparison(fair, contender("ppo (n_steps=5)", 0.1, 0.8, 0.4), contender("ppo (n_steps=9)", 0.2, 0.8, 0))
@@ -125,7 +125,7 @@ def test_methods_are_compared_with_reward_only_ppo_or_else_with_the_best() -> No
 
 def test_with_three_seeds_of_every_method_there_are_enough_to_tell() -> None:
     fair, base = contender("fair", 0.9, 0.7, 0.6), BASE._replace(evaluations=BASE.evaluations * 3)
-    assert comparison(fair, base).sentences()[-1].startswith(f"{FEW}fair (1).")
+    assert comparison(fair, base).sentences()[-1].startswith(f"{FEW}: fair (1).")
     assert len(comparison(fair._replace(evaluations=fair.evaluations * 3), base).sentences()) == 1
 
 
@@ -146,25 +146,43 @@ def test_it_says_which_methods_beat_the_best_scripted_policy() -> None:
     best = contender("rule", 0.95, 0.6, 0.4, kind="scripted")
     chance = contender("random", 9.0, 0.5, 0.5, kind="random")
     both, fairer = contender("fair", 1.2, 0.6, 0.5), contender("even", 0.1, 0.3, 0.3)
-    told = comparison(BASE, both, fairer, weak, best, chance).sentences()[3:]
+    told = comparison(BASE, both, fairer, weak, best, chance).sentences()[:-3]
     assert told == [
+        "A scripted policy is as good in performance and gap, within the uncertainty, as: even (weak).",
         "ppo beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance; gap: larger.",
         "fair beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance and gap.",
-        "even beats the best scripted policy, rule (0.95 with a gap of 0.2), in gap; performance: lower.",
+        "even has a smaller gap than the best scripted policy, rule (0.95 with a gap of 0.2), at a lower performance.",
     ]
     told = comparison(contender("ppo", 0.5, 0.8, 0.4), best).sentences()
-    assert told[-1] == (
+    assert told == [
+        "A scripted policy is as good in performance and gap, within the uncertainty, as: ppo (rule).",
         "No method beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance or gap by more than "
-        "the uncertainty."
-    )
+        "the uncertainty.",
+    ]
 
 
 def test_gaps_within_noise_or_uncertainty_beat_nobody() -> None:
     even = contender("rule", 0.95, 0.51, 0.5, kind="scripted")
-    (_, told) = comparison(contender("ppo", 0.9, 0.5, 0.5), contender("fair", 0.9, 0.5, 0.5), even).sentences()[-2:]
+    (same, told, *_) = comparison(contender("ppo", 0.9, 0.5, 0.5), contender("fair", 0.9, 0.5, 0.5), even).sentences()
+    assert same.endswith("as: ppo (rule); fair (rule).")
     assert told.startswith("No method beats the best scripted policy, rule (0.95 with a gap of 0.01 within noise)")
     rough = contender("rule", 0.95, 0.6, 0.5, kind="scripted", error=0.1)
-    assert comparison(contender("ppo", 0.9, 0.5, 0.5), rough).sentences()[-1].startswith("No method beats")
+    (same, told) = comparison(contender("ppo", 0.9, 0.5, 0.5), rough).sentences()
+    assert same.endswith("as: ppo (rule).") and told.startswith("No method beats")
+
+
+def test_clear_changes_of_the_measures_are_told() -> None:
+    def measured(name: str, short: float, long: float) -> Any:
+        one = contender(name, 1.0, 0.5, 0.5)
+        sizes = {"short-term": short, "long-term": long}
+        rows = [
+            row._replace(estimate=number(sizes[row.section], 0.01)) if row.section in sizes else row
+            for row in one.evaluations[0].rows
+        ]
+        return one._replace(evaluations=[replace(one.evaluations[0], rows=tuple(rows))])
+
+    told = change(measured("fair", 0.101, 0.3), measured("ppo", 0.1, 0.2))
+    assert told.endswith("; long-term distance 0.2 to 0.3 (larger).") and "short-term" not in told
 
 
 def test_a_policy_that_uses_the_ground_truth_is_a_bound_that_need_not_be_beaten() -> None:
@@ -254,7 +272,7 @@ def test_the_price_of_fairness_shows_absolute_gaps_zero_and_the_noise_floor(
     places = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
     assert places["ppo"] == pytest.approx([0.4]) and places["turned"] == pytest.approx([0.3])
     assert [0, 0] in [list(line.get_xdata()) for line in axes.lines]  # the line at gap 0
-    assert "noise floor (0.01)" in [text.get_text() for text in kept[0].legends[0].get_texts()]
+    assert "noise, at most (0.02)" in [text.get_text() for text in kept[0].legends[0].get_texts()]
 
 
 def test_many_policies_are_rows_whose_columns_continue_in_further_tables() -> None:

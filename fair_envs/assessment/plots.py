@@ -66,10 +66,10 @@ def plot_price(
         path: The file.
         performance: What is performance, for the axis.
         gap: What is the gap, for the axis.
-        noise: The noise floor of the gap, up to which the plot is grey; NaN if it is unknown.
+        noise: The gap that noise alone would give at most, up to which the plot is grey; NaN if it is unknown.
     """
-    figure, axes = _figure(len(points))
-    figure.set_figwidth(SIZE[0] + 2)  # for the names beside the plot
+    figure, axes = _figure(1)
+    figure.set_size_inches(SIZE[0] + 2.4, max(SIZE[1] + 0.8, 0.27 * (len(points) + 2)))  # for the names beside the plot
     for (name, across, up), marker in zip(points, cycle(MARKERS), strict=False):
         (dot,) = axes.plot(across.value, up.value, marker, label=name, fillstyle="none", markeredgewidth=1.5)
         for value, ends, other in ((across, "x", up), (up, "y", across)):
@@ -80,7 +80,7 @@ def plot_price(
                 axes.plot(*line, color=dot.get_color(), linewidth=1, alpha=0.6)
     axes.axvline(0, color="grey", linewidth=0.8)
     if not np.isnan(noise):
-        axes.axvspan(0, noise, color="grey", alpha=0.15, linewidth=0, label=f"noise floor ({noise:.2g})")
+        axes.axvspan(0, noise, color="grey", alpha=0.15, linewidth=0, label=f"noise, at most ({noise:.2g})")
     axes.set_xlabel(f"absolute {gap}")
     axes.set_ylabel(performance)
     figure.legend(frameon=False, loc="outside right upper")

@@ -192,7 +192,7 @@ def resampled(totals: Floats, *, count: int, seed: int) -> Floats:
 
 
 def pooled_estimate(totals: Floats, samples: Floats, statistic: Statistic, *, level: float) -> Estimate:
-    """Return a statistic of the pooled totals, with its percentile interval.
+    """Return a statistic of the pooled totals, with its percentile interval; see also `Largest.interval`.
 
     Args:
         totals: Benefits and demands, shape (episodes, groups, rates, 2).
@@ -204,9 +204,18 @@ def pooled_estimate(totals: Floats, samples: Floats, statistic: Statistic, *, le
     low, high, error = np.nan, np.nan, np.nan
     found = statistic(samples) if n > 1 and not np.isnan(value) else np.full(1, np.nan)
     if not np.isnan(found).any():
-        low, high = (float(end) for end in np.quantile(found, [(1 - level) / 2, (1 + level) / 2]))
+        if isinstance(statistic, Largest):
+            low, high = statistic.interval(samples, level)
+        else:
+            low, high = map(float, percentiles(found, level))
         error = float(found.std(ddof=1))
     return Estimate(value=value, low=low, high=high, n=n, level=level, standard_error=error)
+
+
+def percentiles(samples: Floats, level: float) -> Floats:
+    """Return the ends of the percentile interval of some samples, shape (2, ...) for samples (n, ...)."""
+    found: Floats = np.nanquantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return found
 
 
 # Statistics -----------------------------------------------------------------------------------------------------------
@@ -268,6 +277,21 @@ class Largest:
         largest = gaps.max(axis=-1)
         unknown = np.isnan(totals[..., list(self.rates), 1]).any(axis=(-2, -1))
         return np.where(np.isinf(largest) | unknown, np.nan, largest)
+
+    def interval(self, samples: Floats, level: float) -> tuple[float, float]:
+        """Return an interval from those of the signed differences between two groups, for samples (n, groups, ...).
+
+        Percentiles of the largest absolute difference itself would be too high, and exclude 0 for equal groups: it is
+        never negative, so differences by chance do not cancel. Here, the lower end is the distance from 0 of the
+        interval that is farthest from it, so it is 0 unless a signed interval excludes 0; the upper end is the largest
+        distance that one reaches.
+        """
+        found = quotients(samples[:, :, list(self.rates), :])  # (n, groups, rates)
+        first, second = np.triu_indices(found.shape[1], k=1)
+        signed = found[:, first] - found[:, second]
+        low, high = percentiles(signed[:, ~np.isnan(signed).all(axis=0)], level)
+        nearest = np.maximum(0.0, np.maximum(low, -high))
+        return float(nearest.max()), float(np.maximum(-low, high).max())
 
 
 @dataclass(frozen=True)

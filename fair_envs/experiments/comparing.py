@@ -128,8 +128,8 @@ class Comparison:
         ]
 
     def sentences(self) -> list[str]:
-        """Return who gains and loses relative to the reference, and what beats the best scripted policy."""
-        return [*told_changes(self.contenders, self.reference), *told_beaten(self.contenders)]
+        """Return where a scripted policy is as good, what beats the best one, and who gains and loses."""
+        return [*told_beaten(self.contenders), *told_changes(self.contenders, self.reference)]
 
     def footnotes(self) -> list[str]:
         """Return the sentences, the notes, and how to read the table."""
@@ -198,10 +198,12 @@ class Comparison:
             from fair_envs.assessment.plots import plot_estimates, plot_price
 
             points = [(self._heading(one), one.gap, one.performance) for one in self.contenders]
-            floors = [row.noise for own in self._rows.values() if (row := own["gap"]) is not None]
+            limits = [row.limit for own in self._rows.values() if (row := own["gap"]) is not None]
             titles = {"performance": self._performance_name(), "gap": TITLES["gap"].format(rate=self.rate)}
-            plot_price(points, folder / "price.png", noise=float(np.max(floors or [np.nan])), **titles)
-            plot_estimates({one.name: one.rates for one in self.contenders}, folder / "rates.png", title=self.rate)
+            plot_price(points, folder / "price.png", noise=float(np.max(limits or [np.nan])), **titles)
+            plot_estimates(
+                {self._heading(one): one.rates for one in self.contenders}, folder / "rates.png", title=self.rate
+            )
         except ImportError:
             return
 

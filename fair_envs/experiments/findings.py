@@ -194,7 +194,20 @@ def change(one: Contender, base: Contender) -> str:
     worse, better = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
     levels = _levels(words[worse], words[better]) if gap == "less" and not base.within_noise else ""
     sizes = f"{_short(base.gap)} to {_short(one.gap)}"
-    return f"{start}, gap {sizes} ({_word_of_gap(gap, one, base)}); {told}{levels}."
+    return f"{start}, gap {sizes} ({_word_of_gap(gap, one, base)}); {told}{levels}{_measures(one, base)}."
+
+
+def _measures(one: Contender, base: Contender) -> str:
+    """Return how the short-term and the long-term measure change, where the change is clear."""
+    told = ""
+    for section in ("short-term", "long-term"):
+        row, before = one.rows()[section], base.rows()[section]
+        if row is not None and before is not None:
+            found = verdict(difference_interval(row.estimate, before.estimate), same=0.0)
+            if found in ("more", "less"):
+                sizes = f"{_short(before.estimate)} to {_short(row.estimate)}"
+                told += f"; {section} {row.name} {sizes} ({OF_GAPS[found]})"
+    return told
 
 
 def _word_of_gap(gap: Verdict, one: Contender, base: Contender) -> str:
@@ -244,13 +257,16 @@ def told_changes(contenders: Sequence[Contender], base: Contender | None) -> Ite
     few = [f"{one.name} ({one.seeds})" for one in (base, *trained) if one.kind == "trained" and one.few_seeds]
     if few:
         yield (
-            f"Too few seeds to tell whether methods differ, fewer than {FEWEST_SEEDS}: {', '.join(few)}. Another "
-            "training may give another result."
+            f"These sentences are about single trainings of methods with fewer than {FEWEST_SEEDS} seeds: "
+            f"{', '.join(few)}. Another training may give another result."
         )
 
 
 def told_beaten(contenders: Sequence[Contender]) -> Iterator[str]:
-    """Yield which methods beat the best scripted policy, and which scripted policies are bounds."""
+    """Yield which scripted policies do as well as a method, which methods beat the best of them, and which are bounds.
+
+    The best scripted policy is the one with the highest performance that uses no ground truth.
+    """
     bounds = [one.name for one in contenders if one.uses_truth]
     scripted = [one for one in contenders if one.kind == "scripted" and not one.uses_truth]
     trained = [one for one in contenders if one.kind == "trained"]
@@ -259,20 +275,32 @@ def told_beaten(contenders: Sequence[Contender]) -> Iterator[str]:
         noise = " within noise" if best.within_noise else ""
         what = f"the best scripted policy, {best.name} ({_short(best.performance)} with a gap of "
         what += f"{_short(best.gap)}{noise})"
+        simple = {one.name: [rule.name for rule in scripted if as_good(rule, one)] for one in trained}
+        if any(simple.values()):
+            told = "; ".join(f"{name} ({', '.join(rules)})" for name, rules in simple.items() if rules)
+            yield f"A scripted policy is as good in performance and gap, within the uncertainty, as: {told}."
         found = [line for one in trained if (line := _beats(one, best, what))]
         yield from found or [f"No method beats {what}, in performance or gap by more than the uncertainty."]
     if bounds:
         yield f"Bounds, which use the ground truth that methods do not observe: {', '.join(bounds)}."
 
 
+def as_good(one: Contender, other: Contender) -> bool:
+    """Return whether neither the performance nor the gap of a policy is worse than another's, beyond uncertainty."""
+    performance, gap = changes(one, other)
+    return performance != "less" and (gap != "more" or one.within_noise)
+
+
 def _beats(one: Contender, best: Contender, what: str) -> str:
-    """Return in what a method beats a scripted policy; empty if in nothing."""
+    """Return in what a method beats a scripted policy, or that it trades performance for a gap; empty if neither."""
     performance, gap = changes(one, best)
     more, fairer = performance == "more", gap == "less" and not best.within_noise
     if more and fairer:
         return f"{one.name} beats {what}, in performance and gap."
     if more:
         return f"{one.name} beats {what}, in performance; gap: {_word_of_gap(gap, one, best)}."
+    if fairer and performance == "less":
+        return f"{one.name} has a smaller gap than {what}, at a lower performance."
     return f"{one.name} beats {what}, in gap; performance: {OF_PERFORMANCE[performance]}." if fairer else ""
 
 

@@ -80,6 +80,22 @@ def test_an_interval_covers_the_episodes_that_could_have_been_drawn() -> None:
     assert (estimate.low, estimate.high) == (0.5, 1.0)  # twice episode 1, twice episode 0
 
 
+def test_the_interval_of_the_largest_gap_comes_from_signed_differences() -> None:
+    """Percentiles of an absolute difference exclude 0, and often the estimate, where groups are treated alike."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for seed in range(200):
+        benefits = rng.integers(0, 11, (20, 2, 1))
+        totals = np.stack([benefits, np.full((20, 2, 1), 10)], axis=-1).astype(float)
+        found = pooled_estimate(totals, resampled(totals, count=300, seed=seed), Largest(), level=0.95)
+        assert found.low <= found.value <= found.high
+        covered += found.low == 0
+    assert covered > 180
+    unequal = np.tile([[[8.0, 10.0]], [[3.0, 10.0]]], (20, 1, 1, 1))  # rates 0.8 and 0.3 in each episode
+    found = pooled_estimate(unequal, resampled(unequal, count=50, seed=0), Largest(), level=0.95)
+    assert (found.low, found.value, found.high) == pytest.approx((0.5, 0.5, 0.5))
+
+
 def test_a_rate_that_is_undefined_in_a_sample_has_no_interval() -> None:
     lonely = people([0, 0, 1], [0, 1, 0], [1, 1, 0])
     found = totals_of_episodes(lonely, lonely.group, lonely.sums, count=2, episodes=2)
