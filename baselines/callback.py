@@ -19,7 +19,7 @@ from fair_envs.metrics.measures import Measure, MeasureOf
 from fair_envs.metrics.rates import Rate, quotients
 from fair_envs.registration import id_of
 from fair_envs.support.aliases import Flags, Floats, Ints
-from fair_envs.support.parameters import PositiveInt, checked
+from fair_envs.support.parameters import NonNegativeInt, PositiveInt, checked
 from fair_envs.tasks import TASKS, Task, default_task, measure_name
 from fair_envs.wrappers.adapters.own import OwnRules
 
@@ -47,7 +47,9 @@ class FairnessCallback(BaseCallback):
         task: The task, or the id of an environment whose task is used; None: that of the environment.
         steps: Smallest number of steps, over all environments, in a logged mean. Numbers are logged at the end of the
             first rollout with which there are as many, and then start again.
-        stop_at: A limit for the first measure; None: the training does not stop early.
+        stop_at: A limit for the first measure; None: the training does not stop early. The training stops one step
+            after the rollout that was measured, so its networks have learned from this rollout too.
+        warmup: Steps, over all environments, before the training may stop: an untrained policy often has no gap.
         stop_when: ``"below"``: the training stops when the mean of the first measure is at or below the limit, such as
             a gap that is small enough. ``"above"``: when it is at or above the limit.
         verbose: 1: print why the training stops.
@@ -72,6 +74,7 @@ class FairnessCallback(BaseCallback):
         task: Task | str | None = None,
         steps: int = 500,
         stop_at: float | None = None,
+        warmup: int = 0,
         stop_when: When = "below",
         verbose: int = 0,
     ) -> None:
@@ -85,7 +88,7 @@ class FairnessCallback(BaseCallback):
         self._task = task_given(task)
         self._least = checked("steps", steps, PositiveInt)
         self.stop_at: float | None = None if stop_at is None else checked("stop_at", stop_at, float)
-        self.stop_when = stop_when
+        self.stop_when, self._warmup = stop_when, checked("warmup", warmup, NonNegativeInt)
         self.measures: dict[str, Measure] = {}
         self._stopped = False
 
@@ -147,7 +150,7 @@ class FairnessCallback(BaseCallback):
 
     def _reached(self, first: tuple[str, float]) -> bool:
         name, mean = first
-        if self.stop_at is None or np.isnan(mean):
+        if self.stop_at is None or np.isnan(mean) or self.num_timesteps < self._warmup:
             return False
         reached = mean >= self.stop_at if self.stop_when == "above" else mean <= self.stop_at
         if reached and self.verbose:

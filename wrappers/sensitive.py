@@ -20,6 +20,7 @@ class HiddenAttribute(Transform):
     """The transform of `HideSensitive`, which describes the arguments."""
 
     needs_rules = True
+    wrapper = "HideSensitive"
 
     def __init__(self, *, features: Sequence[str] | None = None) -> None:
         self.features = features
@@ -61,6 +62,7 @@ class SwappedAttribute(Transform):
     """The transform of `SwapSensitive`, which describes the arguments."""
 
     needs_rules = True
+    wrapper = "SwapSensitive"
 
     def __init__(
         self,

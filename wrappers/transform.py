@@ -77,7 +77,7 @@ class Transform:
         takes_vector: Whether it converts a vector reward from below into a number.
         reports: Whether it reports the policy's probabilities before each step, see `action_probs`.
         once: Why an environment can have only one such transform; empty: it can have several.
-        wrapper: If it can have only one, the name of the wrapper with this transform.
+        wrapper: Name of the wrapper with this transform, for messages.
         objectives: Names of the entries of the vector reward; empty: the transform does not make a vector.
         objectives_at_most: An upper bound of each entry; empty: unknown.
         histories: The histories of decisions that it keeps, if any.

@@ -118,6 +118,8 @@ def rows_of(env: VectorEnv, *, bins: int = BINS) -> Rows:
     Raises:
         ValueError: The actions cannot be listed, or the observations are not arrays of numbers.
     """
+    if not hasattr(env, "single_observation_space"):
+        raise ValueError(f"env must be a vector environment, as gymnasium.make_vec makes it, got {env}")
     observed = env.single_observation_space
     if not isinstance(observed, gym.spaces.Box):
         raise ValueError(f"env must have observations in a Box, got {observed}")

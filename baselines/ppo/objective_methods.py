@@ -45,7 +45,10 @@ def without_rate(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     task = chosen_task(env_id, given)
     if given.get("groups"):
         group_members(rules.spec, task.groups)
-    return missing_measure(task, ("rate", given.get("measure") or "rate"), rules)
+    why = missing_measure(task, ("rate",), rules)
+    if why:
+        return f"{why}; or choose another rate with --rate (in Python: rate=)"
+    return missing_measure(task, (given.get("measure") or "rate",), rules)
 
 
 def never_limited(rows: Sequence[Mapping[str, Any]]) -> str:

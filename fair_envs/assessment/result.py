@@ -193,7 +193,7 @@ class Evaluation:
         if not worst:
             return [f"No two groups differ in their {self.rate}."]
         rate = self.rates[worst].value
-        found = f"Worst off: {worst}, with a {self.rate} of {rate:.4g}; the largest gap is {gap.estimate.value:.4g}"
+        found = f"Worst off: {worst}, whose {self.rate} is {rate:.4g}; the largest gap is {gap.estimate.value:.4g}"
         if np.isnan(gap.limit):
             return [f"{found}."]
         verdict = "more than" if gap.beyond_noise else "not more than"

@@ -3,7 +3,7 @@
 Each command imports the heavy libraries it needs, so ``list`` and ``show`` work after a plain installation.
 """
 
-from fair_envs.cli import bench, design, evaluate, play, reproduce, show, train
+from fair_envs.cli import bench, design, evaluate, play, reproduce, show, study, train
 from fair_envs.cli.app import EXTRAS, INTERRUPTED, app, main, spelled_out
 from fair_envs.cli.shared import environment_parameters
 from fair_envs.cli.train import UNASKED
@@ -22,5 +22,6 @@ __all__ = [
     "reproduce",
     "show",
     "spelled_out",
+    "study",
     "train",
 ]

@@ -38,6 +38,7 @@ def show(
 
     if what == "notions":
         typer.echo(notions_table())
+        typer.echo(f"\n{rates_table()}")
     elif what == "methods":
         show_methods()
     else:
@@ -51,6 +52,20 @@ def show(
             raise ValueError(f"variant must be left out for an environment of your own, got {variant!r}")
         else:
             terminal().print(own_page(env_id))
+
+
+def rates_table() -> str:
+    """Return the notions that only compare a rate, and what the rate is."""
+    from fair_envs.metrics.notions import NOTIONS
+    from fair_envs.metrics.rates import RATES
+
+    known = {notion.name for notion in NOTIONS}
+    own = {name: rate for name, rate in RATES.items() if name not in known}
+    parts = (
+        f"{name} (rate)\n  compares  {rate.name}: {rate.benefit}, divided by {rate.demand}"
+        for name, rate in own.items()
+    )
+    return "\n\n".join(parts)
 
 
 def show_methods() -> None:

@@ -95,6 +95,11 @@ def _of_file(file: Path) -> list[Entry]:
             f"RUN must be the folder of a run or a file of evaluations, got {str(file)!r}, a file of a run; use its "
             f"folder, {file.parent}"
         )
+    if file.suffix == ".zip":
+        raise ValueError(
+            f"RUN must be the folder of a run or a file of evaluations, got {str(file)!r}, a model; evaluate it first, "
+            f"and compare what is saved: fair-envs evaluate ID --policy {file} --out FOLDER"
+        )
     if file.name in OF_COMPARISONS:
         raise ValueError(
             f"RUN must be the folder of a run or a file of evaluations, got {str(file)!r}, a table; use "

@@ -26,8 +26,8 @@ NOTIONS: tuple[Notion, ...] = (
         name="demographic_parity",
         aliases=("statistical parity", "group parity", "independence", "dp", "sp"),
         kind="group",
-        question="Do agents with the sensitive attribute earn as much as those without it?",
-        extremes="0 is parity; positive: those without it earn more (form 'sum': less); ratio 1: they earn everything",
+        question="Are all groups selected equally often? Of agents: do all groups earn equally much?",
+        extremes="0 is parity; of agents, positive: those without it earn more (form 'sum': less), ratio 1: everything",
         source="Dwork et al. 2012; for returns: La Malfa et al. 2024",
     ),
     Notion(

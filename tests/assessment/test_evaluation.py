@@ -370,7 +370,7 @@ def test_a_result_is_saved_and_read_again(tmp_path: Path, office: str) -> None:
 
 def test_a_result_says_who_is_worse_off_and_whether_it_may_be_noise(office: str) -> None:
     text = str(evaluate(office, to_the_north, episodes=20, seed=0))
-    assert "Worst off: south, with a true positive rate of 0; the largest gap is 1, more than noise" in text
+    assert "Worst off: south, whose true positive rate is 0; the largest gap is 1, more than noise" in text
     same = str(evaluate(office, correct, episodes=2, seed=0))
     assert "No two groups differ in their true positive rate." in same
     assert "95 % confidence intervals over n = 2 episodes" in same

@@ -679,7 +679,7 @@ def test_an_environment_of_another_package_is_refused() -> None:
     for env in (gym.make("CartPole-v1"), gym.make_vec("CartPole-v1"), 3):
         with pytest.raises(TypeError, match="env must be an environment of fair_envs, with any interface"):
             HideSensitive(env)
-    with pytest.raises(ValueError, match="env must be an environment of fair_envs for HiddenAttribute, got Sync"):
+    with pytest.raises(ValueError, match="env must be an environment of fair_envs for HideSensitive, got Sync"):
         HideSensitive(SyncVectorEnv([lambda: Env(**SIZE)]))  # other environments could be in it, too
 
 
@@ -693,7 +693,7 @@ def test_the_turn_based_view_is_made_from_the_wrapped_parallel_one() -> None:
 def test_a_reward_that_something_below_has_changed_is_refused() -> None:
     env: Any = FairnessPenalty(gym.wrappers.TransformReward(Env(**SIZE), lambda reward: 2 * reward + 1))  # type: ignore[operator]
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="put Penalty below wrappers that change the reward"):
+    with pytest.raises(ValueError, match="put FairnessPenalty below wrappers that change the reward"):
         env.step(ACTIONS[0, 0])
 
 

@@ -37,7 +37,7 @@ def face_of(env: Any) -> Any:
             return OwnFace(env, spec, lanes=env.num_envs if isinstance(env, VectorEnv) else None)
     raise TypeError(
         "env must be an environment of fair_envs, with any interface, or a Gymnasium environment with its FairSpec as "
-        f"fair_spec, got {env!r}"
+        f"fair_spec, which the wrapper Annotate adds, got {env!r}"
     )
 
 
@@ -90,7 +90,7 @@ class Bound:
         self.own = isinstance(self.face, OwnFace)
         self.transform: Transform = copy.deepcopy(transform)
         if self.own and transform.needs_rules:
-            name = type(transform).__name__
+            name = transform.wrapper or type(transform).__name__
             raise ValueError(f"env must be an environment of fair_envs for {name}, got {self.face.lanes.rules.name}")
         below = transforms(env)
         if transform.once and any(other.transform.wrapper == transform.wrapper for other in below):
@@ -268,7 +268,7 @@ def _vector_source(below: list[Bound]) -> Bound | None:
 def _check_unknown(face: Any, transform: Transform) -> None:
     """Raise ValueError if there is a history below a transform that changes the record."""
     if face.histories:
-        name = type(transform).__name__
+        name = transform.wrapper or type(transform).__name__
         raise ValueError(
             f"env must keep no history of decisions below {name}, which changes the record: put {name} below "
             "FairnessObjectives and FairnessPenalty"
@@ -331,7 +331,7 @@ def rewards_anew(batch: Batch, out: Batch) -> bool:
 def check_untouched(reward: Any, expected: Any, transform: Transform) -> None:
     """Raise ValueError if the reward does not equal the reward computed from the agents' rewards."""
     if not np.array_equal(reward, expected):
-        name = type(transform).__name__
+        name = transform.wrapper or type(transform).__name__
         raise ValueError(
             f"reward must be the mean of the agents' rewards: put {name} below wrappers that change the reward"
         )

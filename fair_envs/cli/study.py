@@ -1,0 +1,58 @@
+"""The command ``study``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fair_envs.cli.app import app
+from fair_envs.cli.shared import ID_HELP, Param, ShowProgress, assigned, imported_id, new_path, terminal
+
+
+@app.command()
+def study(
+    env_id: Annotated[str, typer.Argument(metavar="ID", help=ID_HELP)],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A method; may be repeated. Default: all that train on the environment."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Number of trainings of each method.", min=1)] = 5,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of each training; default: as each method recommends.", min=1)
+    ] = None,
+    episodes: Annotated[int, typer.Option(help="Test episodes of each trained policy.", min=1)] = 32,
+    jobs: Annotated[int, typer.Option(help="Trainings at a time; each uses one core.", min=1)] = 1,
+    param: Param = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A new folder, or that of the same study, which is continued; default: runs/study-N."),
+    ] = None,
+    runs: Annotated[Path | None, typer.Option(help="Folder of the runs; default: `runs` in the folder.")] = None,
+    progress: ShowProgress = True,
+) -> None:
+    """Train methods with several seeds, and say which works, at what cost, and who gains and loses.
+
+    Each trained policy is evaluated and compared with the others, with random and with scripted policies, as in
+    `fair-envs compare`. An interrupted study continues if it is started again with the same --out.
+
+    A first look: fair-envs study FairLending-v0 --method ppo --method elbert --seeds 3 --steps 100000
+    """
+    from fair_envs.experiments.study import Study, failures, run_study
+    from fair_envs.support.imports import permissions
+
+    imported_id(env_id, own=True)
+    chosen = Study(
+        env_id=env_id,
+        parameters=assigned(param or (), what="param"),
+        steps=steps,
+        episodes=episodes,
+        imports=sorted(permissions().modules),
+    )
+    folder = new_path(None, stem="study") if out is None else out
+    found = run_study(chosen, folder, methods=method or (), seeds=seeds, jobs=jobs, runs=runs, progress=progress)
+    terminal().print(found.table())
+    for line in found.footnotes():
+        typer.echo(line)
+    for line in failures(folder):
+        typer.echo(f"failed: {line}")
+    typer.echo(f"saved {folder}")
