@@ -581,7 +581,7 @@ for _task in (
         short=selections_in_window,
         long=team_and_qualified,
         rate=TRUE_POSITIVE,
-        scripted=("correct", "random-rate", "alternate"),
+        scripted=("correct", "graduates", "random-rate", "alternate"),
     ),
     Task(
         env_id="FairFraud-v0",

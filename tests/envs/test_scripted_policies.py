@@ -13,7 +13,7 @@ from fair_envs.core.interactions import MISSING
 from fair_envs.envs.fraud.policies import AboveAmount
 from fair_envs.envs.harvest.policies import GreedyHarvester
 from fair_envs.envs.harvest.rules import DOWN, RECOLOUR, RIGHT, RIPEN, STAY, USE
-from fair_envs.envs.hiring.policies import Alternating
+from fair_envs.envs.hiring.policies import Alternating, Graduates
 from fair_envs.envs.pursuit.policies import Planner, ShuffledPlanner
 from fair_envs.evaluation import LanesWorld, Policy, Transition, begun, rollout, scripted
 from fair_envs.evaluation.deciders import Correct, RandomRate
@@ -150,6 +150,18 @@ def test_alternating_hires_nobody_who_is_not_qualified() -> None:
         assert (hired["feedback"] == 1).all()
 
 
+def test_graduates_are_hired_and_are_all_who_are_qualified_and_some_who_are_not() -> None:
+    rules = make_rules("FairHiring-v0", horizon=60)
+    degree = rules.spec.features.index("degree")
+    labels: list[int] = []
+    for step in played(Graduates(rules), rules):
+        facts = step.facts[step.active]
+        assert ((facts["action"][:, 0] == 1) == (facts["features"][:, 0, degree] > 0)).all()
+        labels += facts["feedback"][facts["action"] == 1].tolist()
+        assert (facts["feedback"][facts["action"] == 0] == 0).all()
+    assert 0.5 < np.mean(labels) < 1
+
+
 @pytest.mark.parametrize("amount", [0.0, 100.0])
 def test_payments_above_the_amount_are_checked(amount: float) -> None:
     rules = make_rules("FairFraud-v0", horizon=40)
@@ -159,7 +171,12 @@ def test_payments_above_the_amount_are_checked(amount: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [(Alternating, "env must be FairHiring"), (AboveAmount, "env must be FairFraud")]
+    ("kind", "message"),
+    [
+        (Alternating, "env must be FairHiring"),
+        (Graduates, "env must be FairHiring"),
+        (AboveAmount, "env must be FairFraud"),
+    ],
 )
 def test_policies_of_other_environments_are_rejected(kind: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

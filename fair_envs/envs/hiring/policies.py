@@ -5,11 +5,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.envs.hiring.population import GENDER, NATIONALITIES, NATIONALITY
-from fair_envs.envs.hiring.rules import HIRE, Hiring
-from fair_envs.evaluation.deciders import Correct
+from fair_envs.envs.hiring.population import DEGREE, GENDER, NATIONALITIES, NATIONALITY
+from fair_envs.envs.hiring.rules import COMPANY, HIRE, Hiring
+from fair_envs.evaluation.deciders import Correct, Decider
 from fair_envs.support.aliases import Flags
 from fair_envs.support.parameters import UnitInterval, checked
+
+
+class Graduates(Decider):
+    """Hires everyone with a degree, a simple rule on what is observed.
+
+    Args:
+        env: FairHiring, of any interface, or its rules.
+
+    Raises:
+        ValueError: The environment is another one.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        if not isinstance(self.rules, Hiring):
+            raise ValueError(f"env must be FairHiring, got {env}")
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return where the applicant has a degree."""
+        found: Flags = observation[:, len(COMPANY) + DEGREE] > 0
+        return found
 
 
 class Alternating(Correct):
@@ -45,4 +66,4 @@ class Alternating(Correct):
         return super().chosen(observation) & ~behind
 
 
-__all__ = ["Alternating"]
+__all__ = ["Alternating", "Graduates"]

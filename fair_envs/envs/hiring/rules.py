@@ -534,6 +534,7 @@ class Hiring(Rules):
         "never": "fair_envs.evaluation.deciders:Never",
         "correct": "fair_envs.evaluation.deciders:Correct",
         "random-rate": "fair_envs.evaluation.deciders:RandomRate",
+        "graduates": "fair_envs.envs.hiring.policies:Graduates",
         "alternate": "fair_envs.envs.hiring.policies:Alternating",
     }
     action_names: ClassVar[Sequence[str]] = ACTION_NAMES
