@@ -562,6 +562,7 @@ def test_of_several_policies_the_main_numbers_are_printed_and_all_on_request(emp
     assert main.code == every.code == 0, main.text + every.text
     assert "predictive_equality" in every.text and "predictive_equality" not in main.text
     assert "After ~: the noise floor" in main.flat
+    assert "Bounds, which use the ground truth that methods do not observe: equal-opportunity." in main.flat
 
 
 def test_evaluations_are_numbered_and_none_is_overwritten(run_folder: Path, empty_folder: Path) -> None:

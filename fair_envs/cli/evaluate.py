@@ -317,6 +317,9 @@ def show_evaluations(found: Sequence[Any], *, every: bool) -> None:
         for line in one.summary():
             typer.echo(f"{one.policy}: {line}" if several else line)
     notes = dict.fromkeys(note for one in found for note in one.notes)  # on the environment, not on the policies
+    bounds = [one.policy for one in found if one.about.get("uses_truth", False)]
+    if bounds and several:
+        notes[f"Bounds, which use the ground truth that methods do not observe: {', '.join(bounds)}."] = None
     different = notes_on([one.about["parameters"] for one in found])
     for line in [*notes, *different, *reading(found[0], main=several and not every)]:
         typer.echo(line)
