@@ -3,6 +3,7 @@
 import importlib
 import re
 import runpy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +88,13 @@ BRIEF = {
     "train": ("--steps", "200", "--no-progress"),
     "evaluate": ("--episodes", "2", "--no-progress"),
     "compare": ("--no-progress",),
+    "study": ("--steps", "200", "--seeds", "1", "--episodes", "2", "--no-progress"),
 }
 
 
 @pytest.mark.usefixtures("school")
 def test_the_commands_of_the_page_about_own_environments_run(empty_folder: Path) -> None:
+    shutil.copy(EXAMPLES / "school.py", empty_folder)  # for the processes of a study
     page = (EXAMPLES.parent / "docs" / "own-environment.md").read_text()
     lines = re.findall(r"^fair-envs (.*?)(?: +#.*)?$", page, re.MULTILINE)
     kinds = []
@@ -103,6 +106,7 @@ def test_the_commands_of_the_page_about_own_environments_run(empty_folder: Path)
         assert done.exit_code == 0, f"{line}: {done.output}"
         kinds.append(kind)
     assert kinds.count("train") == 4 and kinds.count("compare") == 2
+    assert kinds.count("study") == 1
     table = (empty_folder / "runs" / "compared" / "comparison.md").read_text()
     names = ("ppo", "fair-ppo", "elbert", "pcn", "school:one_threshold", "school:corrected_threshold", "random")
     assert re.findall(r"^\| (\w\S*) \| ", table, re.MULTILINE) == ["policy", *names]

@@ -306,11 +306,13 @@ def show_evaluations(found: Sequence[Any], *, every: bool) -> None:
     if not found:
         return
     from fair_envs.assessment.result import reading
-    from fair_envs.experiments.comparing import table_of
+    from fair_envs.experiments.comparing import MOST_COLUMNS, table_of
     from fair_envs.experiments.entries import notes_on
 
     several = len(found) > 1
-    terminal().print(table_of(found, every=every))
+    width = MOST_COLUMNS if every else len(found)  # of all numbers, a table for a few policies each
+    for first in range(0, len(found), width):
+        terminal().print(table_of(found[first : first + width], every=every))
     if several and not every:
         typer.echo("\nThese are the main numbers; all others are in evaluation.csv, and printed with --all.")
     for one in found:
