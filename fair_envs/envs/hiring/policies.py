@@ -12,6 +12,12 @@ from fair_envs.support.aliases import Flags
 from fair_envs.support.parameters import UnitInterval, checked
 
 
+def _check(rules: Any, env: Any) -> None:
+    """Raise ValueError if the rules are not those of FairHiring."""
+    if not isinstance(rules, Hiring):
+        raise ValueError(f"env must be FairHiring, got {env}")
+
+
 class Graduates(Decider):
     """Hires everyone with a degree, a simple rule on what is observed.
 
@@ -24,8 +30,7 @@ class Graduates(Decider):
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        if not isinstance(self.rules, Hiring):
-            raise ValueError(f"env must be FairHiring, got {env}")
+        _check(self.rules, env)
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
         """Return where the applicant has a degree."""
@@ -50,8 +55,7 @@ class Alternating(Correct):
 
     def __init__(self, env: Any, *, tolerance: float = 0.05) -> None:
         super().__init__(env)
-        if not isinstance(self.rules, Hiring):
-            raise ValueError(f"env must be FairHiring, got {env}")
+        _check(self.rules, env)
         self.tolerance = checked("tolerance", tolerance, UnitInterval)
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
