@@ -25,6 +25,7 @@ from fair_envs.metrics.group import Groups
 from fair_envs.metrics.long_term import (
     IncidentDistance,
     ShareDeviation,
+    ShareDistance,
     StateDistance,
     VaccinationGap,
     WindowDistance,
@@ -414,45 +415,6 @@ def selections_in_window(rules: Any, lanes: int) -> Measure:
 def team_and_qualified(rules: Any, lanes: int) -> Measure:
     """Return how far the groups' shares of the people who were selected are from those of the qualified."""
     return ShareDistance(lanes, groups=len(rules.spec.groups))
-
-
-class ShareDistance(Measure):
-    """Total variation distance between the groups' shares of the selected and of the qualified people, in an episode.
-
-    0 if the selected people come from the groups in the same shares as the qualified; 1 if they come from other groups
-    altogether; NaN until someone is selected and someone is qualified. *Harm it can show:* a team that does not
-    represent the people who deserved to be in it.
-
-    Args:
-        lanes: Number of lanes (B).
-        groups: Number of groups, the values of ``fair_group``.
-
-    Attributes:
-        counts: People of each group who were selected (``[..., 0]``) and who are qualified (``[..., 1]``), shape
-            (B, groups, 2).
-    """
-
-    name = "share distance"
-
-    def __init__(self, lanes: int, *, groups: int) -> None:
-        super().__init__(lanes)
-        self._names = ("fair_group", "fair_action", "fair_feedback")
-        self.counts = np.zeros((self.lanes, groups, 2))
-        self._all = np.arange(self.lanes)
-
-    def measured(self, info: Mapping[str, Any]) -> Any:
-        """Count the people of a step and return the distance after it."""
-        group, action, label = self._reported(info)
-        known = (group >= 0) & (action >= 0)
-        self.counts[self._all[known], group[known], 0] += action[known] == 1
-        self.counts[self._all[known], group[known], 1] += label[known] == 1
-        totals = self.counts.sum(axis=1, keepdims=True)
-        shares = np.divide(self.counts, totals, out=np.full_like(self.counts, np.nan), where=totals > 0)
-        return np.abs(shares[..., 0] - shares[..., 1]).sum(axis=1) / 2
-
-    def forget(self, mask: Any) -> None:
-        """Clear the masked lanes."""
-        self.counts[mask] = 0
 
 
 def kept_customers(rules: Any, lanes: int) -> Measure:

@@ -12,12 +12,12 @@ import pytest
 from fair_envs import TABLE, make_rules
 from fair_envs.core.interactions import FairSpec, record
 from fair_envs.evaluation import LanesWorld, RandomPolicy, Transition, begun, rollout, scripted
+from fair_envs.metrics.long_term import ShareDistance
 from fair_envs.metrics.measures import Measure
 from fair_envs.metrics.rates import RETURN, SELECTION, TRUE_POSITIVE, Rate, RateMeasure
 from fair_envs.tasks import (
     TASKS,
     MeasureFor,
-    ShareDistance,
     Task,
     add_task,
     default_task,

@@ -345,6 +345,45 @@ class IncidentDistance(_Totals):
         super().__init__(lanes, individuals=individuals, window=window, kind=kind, column="feedback")
 
 
+class ShareDistance(Measure):
+    """Total variation distance between the groups' shares of the selected and of the qualified people, in an episode.
+
+    0 if the selected people come from the groups in the same shares as the qualified; 1 if they come from other groups
+    altogether; NaN until someone is selected and someone is qualified. *Harm it can show:* a team that does not
+    represent the people who deserved to be in it.
+
+    Args:
+        lanes: Number of lanes (B).
+        groups: Number of groups, the values of ``fair_group``.
+
+    Attributes:
+        counts: People of each group who were selected (``[..., 0]``) and who are qualified (``[..., 1]``), shape
+            (B, groups, 2).
+    """
+
+    name = "share distance"
+
+    worst = 1.0
+
+    def __init__(self, lanes: int, *, groups: int) -> None:
+        super().__init__(lanes)
+        self._names = column_names("group", "action", "feedback")
+        self.counts: Floats = np.zeros((self.lanes, checked("groups", groups, Several), 2))
+
+    def measured(self, info: Columns) -> Floats:
+        """Count the people of a step and return the distance after it."""
+        group, action, label = self._reported(info)
+        value: Floats = np.empty(self.lanes)
+        odd = take_shares(self.counts, group, action, label, value)
+        if odd >= 0:
+            _check_groups(odd, np.maximum(group, 0), action, self.counts.shape[1])
+        return value
+
+    def forget(self, mask: Flags) -> None:
+        """Clear the masked lanes."""
+        self.counts[mask] = 0
+
+
 class VaccinationGap(Measure):
     """How unequally many vaccinations the groups get for each newly infected member, since the episode's start.
 
@@ -656,6 +695,29 @@ def suppose_amounts(kind: int, state: Any, amounts: NDArray[Any], value: Floats)
 
 
 @kernel
+def take_shares(counts: Floats, group: Ints, action: Ints, label: Ints, value: Floats) -> int:
+    """Count the selected and the qualified of a step by group; write the distance between their shares."""
+    groups = counts.shape[1]
+    for b in range(value.shape[0]):
+        for m in range(people_in(group)):
+            if reported_of(action, b, m) >= 0 and reported_of(group, b, m) >= groups:
+                return b
+    for b in range(value.shape[0]):
+        for m in range(people_in(group)):
+            g, decision = int(reported_of(group, b, m)), reported_of(action, b, m)
+            if g >= 0 and decision >= 0:
+                counts[b, g, 0] += 1.0 if decision == 1 else 0.0
+                counts[b, g, 1] += 1.0 if reported_of(label, b, m) == 1 else 0.0
+        selected, qualified = counts[b, :, 0].sum(), counts[b, :, 1].sum()
+        apart = 0.0
+        for g in range(groups):
+            if selected > 0 and qualified > 0:
+                apart += abs(counts[b, g, 0] / selected - counts[b, g, 1] / qualified)
+        value[b] = apart / 2 if selected > 0 and qualified > 0 else np.nan
+    return -1
+
+
+@kernel
 def take_vaccines(
     counts: Ints,
     effective: bool,
@@ -835,6 +897,7 @@ __all__ = [
     "Measure",
     "OpportunityGap",
     "ShareDeviation",
+    "ShareDistance",
     "StateDistance",
     "VaccinationGap",
     "WindowDistance",
