@@ -518,6 +518,24 @@ def test_files_are_labelled_by_method_and_settings_and_repeated_policies_are_one
     assert names == ["ppo (gamma=0.5)", "ppo (gamma=0.6)", *LENDERS, "random"]
 
 
+def test_a_setting_that_is_newer_than_a_run_has_its_default_there(
+    compared: tuple[Comparison, Path], tmp_path: Path
+) -> None:
+    from fair_envs import compare
+
+    first, second, *_ = read(compared[1])
+    settings = first.about["run"]["settings"]
+    older = {name: value for name, value in settings.items() if name != "equivariance"}
+
+    def names(given: Mapping[str, Any]) -> list[str]:
+        run = {**first.about["run"], "settings": given}
+        save([replace(first, about={**first.about, "run": run}), second], tmp_path)
+        return [one.name for one in compare([tmp_path / "evaluation.json"]).contenders if one.kind == "trained"]
+
+    assert names(older) == names(settings) == ["ppo"]
+    assert names({**older, "equivariance": 0.5}) == ["ppo (equivariance=0.5)", "ppo (equivariance=0.0)"]
+
+
 def test_runs_are_compared_with_stored_evaluations_on_their_episodes(
     runs: list[Path], compared: tuple[Comparison, Path], tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """What a comparison is given: folders of runs, and files with stored evaluations of runs and other policies."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -184,14 +185,29 @@ def labels_of(entries: Sequence[Entry]) -> list[str]:
         if not one.training:
             labels.append(str(one))
             continue
-        method, settings = one.training["method"], one.training["settings"]
+        method = one.training["method"]
         same = [other.training["settings"] for other in entries if other.training.get("method") == method]
         names = {name for own in same for name in own}
+        newer = {name for own in same for name in names - own.keys()}  # settings that did not exist for some run
+        defaults = _defaults_of(method, newer) if newer else {}
+        same = [{**defaults, **own} for own in same]
+        settings = {**defaults, **one.training["settings"]}
         differ = sorted(name for name in names if any(own.get(name) != same[0].get(name) for own in same))
         told = ", ".join(f"{name}={'default' if (own := settings.get(name)) == '' else own}" for name in differ)
         labels.append(f"{method} ({told})" if told else method)
     _check_once(entries, labels)
     return labels
+
+
+def _defaults_of(method: str, names: Collection[str]) -> dict[str, Any]:
+    """Return the defaults of some of a method's settings, which older runs had; empty for an unknown method."""
+    from fair_envs.baselines import methods
+
+    if method not in methods.names():
+        return {}
+    fields = (one for one in dataclasses.fields(methods.named(method).settings) if one.name in names)
+    found = {one.name: one.default for one in fields if one.default is not dataclasses.MISSING}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}  # as in JSON
 
 
 def _check_once(entries: Sequence[Entry], labels: Sequence[str]) -> None:
