@@ -55,7 +55,7 @@ class StreamCritic(th.nn.Module):
                 th.nn.Linear(hidden, streams),
             )
         self.register_buffer("scale", th.zeros(streams))
-        self.optimizer = th.optim.Adam(self.parameters(), lr=learning_rate)
+        self.optimizer = th.optim.Adam(self.parameters(), lr=learning_rate, fused=True)
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
         """Return the expected discounted sums of the streams, shape (n, K)."""
