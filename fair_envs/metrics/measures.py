@@ -155,10 +155,13 @@ class Measure:
             ValueError: See `update`. The steps before the invalid one may have been added.
         """
         value, before = np.empty(first.shape), np.empty(first.shape)
-        names = (*self.reads, PREFIX + "decided") if self.reads else tuple(info)
+        all_decided = np.all(info.get(PREFIX + "decided", True))
+        names = (*self.reads, *(PREFIX + "decided",) * (not all_decided)) if self.reads else tuple(info)
         columns = {name: info[name] for name in names if name in info}
+        begins = first.any(axis=1).tolist()
         for t in range(len(first)):
-            self.restart(first[t])
+            if begins[t]:
+                self.restart(first[t])
             step = {name: column[t] for name, column in columns.items()}
             self.update(step, None if reward is None else reward[t], ended=ended[t])
             value[t], before[t] = self.value, self.before
