@@ -223,7 +223,6 @@ FOR_AGENTS: Mapping[str, Any] = {
     "learning_rate": 1e-3,
     "ent_coef": 0.01,
     "sharing": "groups",
-    "credit": "own",  # what 39 others earn hides the effect of one's own action
     "critic_epochs": 1,  # rollouts are larger, so one pass has the updates of two passes for a decision-maker
 }
 """Recommended settings where the agents are the affected people, and rows are agents."""

@@ -533,6 +533,7 @@ def test_a_setting_that_is_newer_than_a_run_has_its_default_there(
         return [one.name for one in compare([tmp_path / "evaluation.json"]).contenders if one.kind == "trained"]
 
     assert names(older) == names(settings) == ["ppo"]
+    assert names({**older, "penalty": "csp"}) == ["ppo"]  # a setting of fair-PPO, which ppo does not use
     assert names({**older, "equivariance": 0.5}) == ["ppo (equivariance=0.5)", "ppo (equivariance=0.0)"]
 
 

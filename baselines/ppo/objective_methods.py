@@ -1,6 +1,6 @@
 """Methods for functions of expected returns: parity, ELBERT, a PID-Lagrangian, and welfare functions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fair_envs.baselines.eval_callback import with_evaluations
@@ -11,6 +11,7 @@ from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_o
 from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED, recommended_preset
 from fair_envs.baselines.training import chosen_task
 from fair_envs.metrics.group import group_members
+from fair_envs.tasks import rules_for
 
 OWN: Mapping[str, tuple[frozenset[str], str]] = {
     "parity": (frozenset({"alpha", "smoothing"}), "PPO of the reward minus the largest gap between the groups' rates."),
@@ -34,6 +35,21 @@ STRENGTHS: Mapping[str, Mapping[str, Any]] = {
     "elbert": {"alpha": 5.0},
 }
 """Recommended settings of single methods."""
+
+
+def preset_of(name: str) -> Callable[[str, Mapping[str, Any]], Mapping[str, Any]]:
+    """Return the presets of a method: those of the PPO family, with its strength and, for agents, own credit.
+
+    What many other agents earn hides the effect of an agent's own action.
+    """
+    shared = recommended_preset(ObjectiveTraining, **STRENGTHS.get(name, {}))
+
+    def preset(chosen: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        values = shared(chosen, given)
+        agents = rules_for(given["env_id"], **values["parameters"]).multi_agent
+        return {**values, "credit": "own" if agents else "common"}
+
+    return preset
 
 
 def without_rate(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
@@ -75,8 +91,8 @@ METHODS = tuple(
         own=True,
         note=never_limited,
         presets=RECOMMENDED,
-        preset_sets=SET_BY_RECOMMENDED | frozenset(STRENGTHS.get(name, {})),
-        preset=recommended_preset(ObjectiveTraining, **STRENGTHS.get(name, {})),
+        preset_sets=SET_BY_RECOMMENDED | {"credit", *STRENGTHS.get(name, {})},
+        preset=preset_of(name),
     )
     for name in OBJECTIVES
 )

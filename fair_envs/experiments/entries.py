@@ -175,7 +175,7 @@ def default_of(env_id: str, name: str) -> Any:
 
 
 def labels_of(entries: Sequence[Entry]) -> list[str]:
-    """Return the name of each entry: a run's method, with the settings in which runs of the method differ.
+    """Return the name of each entry: a run's method, with the settings that it uses and in which its runs differ.
 
     Raises:
         ValueError: There is a training twice.
@@ -193,6 +193,7 @@ def labels_of(entries: Sequence[Entry]) -> list[str]:
         same = [{**defaults, **own} for own in same]
         settings = {**defaults, **one.training["settings"]}
         differ = sorted(name for name in names if any(own.get(name) != same[0].get(name) for own in same))
+        differ = [name for name in differ if name not in _unused_by(method)] if differ else []
         told = ", ".join(f"{name}={'default' if (own := settings.get(name)) == '' else own}" for name in differ)
         labels.append(f"{method} ({told})" if told else method)
     _check_once(entries, labels)
@@ -208,6 +209,13 @@ def _defaults_of(method: str, names: Collection[str]) -> dict[str, Any]:
     fields = (one for one in dataclasses.fields(methods.named(method).settings) if one.name in names)
     found = {one.name: one.default for one in fields if one.default is not dataclasses.MISSING}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}  # as in JSON
+
+
+def _unused_by(method: str) -> Collection[str]:
+    """Return the settings that a method has but does not use; none of an unknown method."""
+    from fair_envs.baselines import methods
+
+    return methods.named(method).unused if method in methods.names() else ()
 
 
 def _check_once(entries: Sequence[Entry], labels: Sequence[str]) -> None:

@@ -155,10 +155,11 @@ class Measure:
             ValueError: See `update`. The steps before the invalid one may have been added.
         """
         value, before = np.empty(first.shape), np.empty(first.shape)
-        all_decided = np.all(info.get(PREFIX + "decided", True))
+        decided = info.get(PREFIX + "decided")
+        all_decided = decided is None or bool(np.all(decided))
         names = (*self.reads, *(PREFIX + "decided",) * (not all_decided)) if self.reads else tuple(info)
         columns = {name: info[name] for name in names if name in info}
-        begins = first.any(axis=1).tolist()
+        begins: list[bool] = np.any(first, axis=1).tolist()
         for t in range(len(first)):
             if begins[t]:
                 self.restart(first[t])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fair_envs.baselines.methods import method_for
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining
 from fair_envs.baselines.settings import FOR_AGENTS, FOR_DECISIONS, OnPolicySettings, recommended, recommended_preset
 from fair_envs.baselines.training import Training
@@ -45,3 +46,10 @@ def test_the_defaults_of_a_training_of_agents_are_the_recommended_ones() -> None
 def test_an_unknown_preset_is_named() -> None:
     with pytest.raises(ValueError, match="preset must be one of 'recommended', got 'paper'"):
         recommended_preset(Training)("paper", {"env_id": "FairHiring-v0"})
+
+
+@pytest.mark.parametrize(("env_id", "credit"), [("FairHarvest-v0", "own"), ("FairLending-v0", "common")])
+def test_agents_learn_from_their_own_part_of_expected_returns(env_id: str, credit: str) -> None:
+    assert method_for("nash", env_id).configured({"env_id": env_id, "algorithm": "nash"}).credit == credit
+    if credit == "own":
+        assert method_for("fair-ppo", env_id).configured({"env_id": env_id, "algorithm": "fair-ppo"}).credit == "common"
