@@ -42,6 +42,8 @@ class GreedyHarvester(Policy):
         ValueError: The rules are another environment's.
     """
 
+    uses_truth = True
+
     def __init__(self, rules: Rules) -> None:
         if not isinstance(rules, Harvest):
             raise ValueError(f"rules must be those of FairHarvest, got those of {rules.name}")
