@@ -615,3 +615,10 @@ def test_evaluations_with_other_parameters_are_noted(compared: tuple[Comparison,
     save_compact([changed, *stored[1:]], tmp_path / "some.json")
     (note,) = compare([tmp_path / "some.json"]).notes
     assert note.startswith("The evaluations differ in the environment's horizon (70, 50)")
+
+
+def test_long_names_leave_room_for_the_plot(tmp_path: Path) -> None:
+    """Paths of runs are names of policies; Matplotlib warns, which is an error here, if axes have no room."""
+    long = "/".join(["a-folder-with-a-long-name"] * 6)
+    comparison(BASE, contender(f"{long}/one", 1.0, 0.4, 0.7), contender(f"{long}/two", 1.0, 0.4, 0.7)).save(tmp_path)
+    assert (tmp_path / "rates.png").exists() and (tmp_path / "price.png").exists()

@@ -11,6 +11,7 @@ from fair_envs.metrics import Estimate
 
 SIZE = (6.4, 4.0)  # inches
 MARKERS = "osD^v<>Pp*h"
+LONGEST = 36  # characters of a label
 
 
 def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, title: str) -> Path:
@@ -27,7 +28,7 @@ def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, ti
         shift = (place - (len(groups) - 1) / 2) * 0.5 / len(groups)
         found = [own[group] for own in rows.values()]
         _dots(axes, found, np.arange(len(found)) + shift, label=group)
-    axes.set_yticks(np.arange(len(rows)), list(rows))
+    axes.set_yticks(np.arange(len(rows)), list(map(_label, rows)))
     axes.invert_yaxis()
     axes.set_xlabel(title)
     axes.legend(frameon=False)
@@ -44,7 +45,7 @@ def plot_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: Path,
     """
     figure, axes = _figure(1)
     for name, curve in curves.items():
-        (line,) = axes.plot(curve["step"], curve["gap"], label=name)
+        (line,) = axes.plot(curve["step"], curve["gap"], label=_label(name))
         axes.fill_between(curve["step"], curve["low"], curve["high"], alpha=0.2, color=line.get_color(), linewidth=0)
     axes.axhline(0, color="grey", linewidth=0.8)
     axes.set_xlabel("steps since the start of the episode")
@@ -71,7 +72,7 @@ def plot_price(
     figure, axes = _figure(1)
     figure.set_size_inches(SIZE[0] + 2.4, max(SIZE[1] + 0.8, 0.27 * (len(points) + 2)))  # for the names beside the plot
     for (name, across, up), marker in zip(points, cycle(MARKERS), strict=False):
-        (dot,) = axes.plot(across.value, up.value, marker, label=name, fillstyle="none", markeredgewidth=1.5)
+        (dot,) = axes.plot(across.value, up.value, marker, label=_label(name), fillstyle="none", markeredgewidth=1.5)
         for value, ends, other in ((across, "x", up), (up, "y", across)):
             if not np.isnan(value.low):
                 crosses = ends == "x" and value.low < 0  # then the absolute gap may be 0
@@ -85,6 +86,11 @@ def plot_price(
     axes.set_ylabel(performance)
     figure.legend(frameon=False, loc="outside right upper")
     return _written(figure, path)
+
+
+def _label(name: str) -> str:
+    """Return a name, or the end of a long one, such as a path: long labels would leave no room for the plot."""
+    return name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}"
 
 
 def _dots(axes: Any, found: Sequence[Estimate], places: Any, *, label: str) -> None:

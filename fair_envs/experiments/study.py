@@ -17,8 +17,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fair_envs.assessment.result import read, save_compact
-from fair_envs.baselines import methods as registry
-from fair_envs.baselines.runs import Run
 from fair_envs.core import check_count
 from fair_envs.experiments.comparing import Comparison, compare, used
 from fair_envs.support.files import read_json, replace_file
@@ -56,6 +54,8 @@ class Study:
 
     def supported(self) -> list[str]:
         """Return the methods that train on the environment, and whose policies play by themselves."""
+        from fair_envs.baselines import methods as registry
+
         rules = task_of(self.env_id).rules()
         return [
             one.name for one in registry.methods() if one.policy is not None and not one.reason(self.env_id, rules, {})
@@ -117,6 +117,8 @@ class Cell:
         return f"{self.name}: {error}" if error else ""
 
     def _train(self) -> str:
+        from fair_envs.baselines.runs import Run
+
         run = self.runs / self.name
         if (run / "config.json").exists():
             kept = Run(run)
@@ -165,6 +167,8 @@ def run_study(
             another study.
         RuntimeError: No cell has an evaluation.
     """
+    from fair_envs.baselines import methods as registry
+
     place = Path(folder)
     for name, number in (("seeds", seeds), ("jobs", jobs)):
         check_count(name, number)

@@ -214,7 +214,7 @@ def test_an_environment_that_is_played_inside_is_no_layer() -> None:
 
 
 def test_an_environment_without_static_facts_is_no_environment_to_wrap() -> None:
-    with pytest.raises(TypeError, match="with its FairSpec as fair_spec, got <"):
+    with pytest.raises(TypeError, match="with its FairSpec as fair_spec, which the wrapper Annotate adds, got <"):
         FairnessObjectives(Own(), ["SP"], Full())
 
 
@@ -315,7 +315,7 @@ def test_environments_in_processes_are_met() -> None:
 
 
 def test_vector_environments_without_a_record_are_refused() -> None:
-    with pytest.raises(TypeError, match="with its FairSpec as fair_spec, got"):
+    with pytest.raises(TypeError, match="with its FairSpec as fair_spec, which the wrapper Annotate adds, got"):
         FairnessObjectives(gym.vector.SyncVectorEnv([lambda: Own(**SIZE)]), ["SP"], Full())
     with pytest.raises(ValueError, match="env must have the same FairSpec in all its environments"):
         FairnessObjectives(gym.vector.SyncVectorEnv([own, lambda: DelayedFeedback(own(), delay=2)]), ["SP"], Full())
