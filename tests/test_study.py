@@ -1,4 +1,4 @@
-"""A study trains and compares methods: what is stored is not trained again, and a failure does not end it."""
+"""A study trains and compares methods: it keeps stored evaluations, and a failure does not end it."""
 
 import json
 import subprocess
