@@ -308,6 +308,7 @@ def show_evaluations(found: Sequence[Any], *, every: bool) -> None:
     from fair_envs.assessment.result import reading
     from fair_envs.experiments.comparing import MOST_COLUMNS, table_of
     from fair_envs.experiments.entries import notes_on
+    from fair_envs.experiments.findings import told_bounds
 
     several = len(found) > 1
     width = MOST_COLUMNS if every else len(found)  # of all numbers, a table for a few policies each
@@ -321,7 +322,7 @@ def show_evaluations(found: Sequence[Any], *, every: bool) -> None:
     notes = dict.fromkeys(note for one in found for note in one.notes)  # on the environment, not on the policies
     bounds = [one.policy for one in found if one.about.get("uses_truth", False)]
     if bounds and several:
-        notes[f"Bounds, which use the ground truth that methods do not observe: {', '.join(bounds)}."] = None
+        notes[told_bounds(bounds)] = None
     different = notes_on([one.about["parameters"] for one in found])
     for line in [*notes, *different, *reading(found[0], main=several and not every)]:
         typer.echo(line)
@@ -488,7 +489,12 @@ def compare(
         parameters={name: every[name] for name in assigned(param or (), what="param")},
         progress=progress,
     )
+    show_comparison(found)
+    typer.echo(f"saved {folder}")
+
+
+def show_comparison(found: Any) -> None:
+    """Print the table of a comparison, and the sentences below it."""
     terminal().print(found.table())
     for line in found.footnotes():
         typer.echo(line)
-    typer.echo(f"saved {folder}")

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from fair_envs.cli.app import app
-from fair_envs.cli.shared import ID_HELP, Param, ShowProgress, assigned, imported_id, new_path, terminal
+from fair_envs.cli.evaluate import show_comparison
+from fair_envs.cli.shared import ID_HELP, Param, ShowProgress, assigned, imported_id, new_path
 
 
 @app.command()
@@ -50,9 +51,7 @@ def study(
     )
     folder = new_path(None, stem="study") if out is None else out
     found = run_study(chosen, folder, methods=method or (), seeds=seeds, jobs=jobs, runs=runs, progress=progress)
-    terminal().print(found.table())
-    for line in found.footnotes():
-        typer.echo(line)
+    show_comparison(found)
     for line in failures(folder):
         typer.echo(f"failed: {line}")
     typer.echo(f"saved {folder}")

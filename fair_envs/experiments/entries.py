@@ -170,8 +170,9 @@ def check_parameters(entries: Sequence[Entry], parameters: Mapping[str, Any]) ->
 
 def default_of(env_id: str, name: str) -> Any:
     """Return the default of a parameter, or words for it if it is unknown."""
-    known: Any = rules_for(env_id).params if env_id in TABLE else parameters_of(env_id) or {}
-    return getattr(known, name, "its default") if env_id in TABLE else known.get(name, "its default")
+    if env_id in TABLE:
+        return getattr(rules_for(env_id).params, name, "its default")
+    return (parameters_of(env_id) or {}).get(name, "its default")
 
 
 def labels_of(entries: Sequence[Entry]) -> list[str]:

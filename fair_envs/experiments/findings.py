@@ -199,9 +199,9 @@ def change(one: Contender, base: Contender) -> str:
 
 def _measures(one: Contender, base: Contender) -> str:
     """Return how the short-term and the long-term measure change, where the change is clear."""
-    told = ""
+    told, rows, of_base = "", one.rows(), base.rows()
     for section in ("short-term", "long-term"):
-        row, before = one.rows()[section], base.rows()[section]
+        row, before = rows[section], of_base[section]
         if row is not None and before is not None:
             found = verdict(difference_interval(row.estimate, before.estimate), same=0.0)
             if found in ("more", "less"):
@@ -282,7 +282,12 @@ def told_beaten(contenders: Sequence[Contender]) -> Iterator[str]:
         found = [line for one in trained if (line := _beats(one, best, what))]
         yield from found or [f"No method beats {what}, in performance or gap by more than the uncertainty."]
     if bounds:
-        yield f"Bounds, which use the ground truth that methods do not observe: {', '.join(bounds)}."
+        yield told_bounds(bounds)
+
+
+def told_bounds(names: Sequence[str]) -> str:
+    """Return which policies are bounds, and why."""
+    return f"Bounds, which use the ground truth that methods do not observe: {', '.join(names)}."
 
 
 def as_good(one: Contender, other: Contender) -> bool:
