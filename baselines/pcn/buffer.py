@@ -191,8 +191,8 @@ def packed(entries: Sequence[Entry], *, played: int) -> dict[str, Any]:
         "lengths": [len(episode) for episode in episodes],
         "columns": [th.from_numpy(column) for column in columns],
     }
-    turns = [episode.turns for episode in episodes if episode.turns is not None]
-    if turns:
+    if any(episode.turns is not None for episode in episodes):
+        turns = [episode.steps(np.arange(episode.samples)) for episode in episodes]
         state |= {"samples": [len(own) for own in turns], "turns": th.from_numpy(np.concatenate(turns))}
     return state
 

@@ -31,6 +31,7 @@ from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.files import replace_file
 from fair_envs.support.parameters import (
     NonNegative,
+    NonNegativeInt,
     Positive,
     PositiveInt,
     Range,
@@ -90,6 +91,11 @@ class PCNSettings:
     noise: NonNegative = setting(0.0, "Standard deviation of the noise added to the scaled commands in training.")
     # The buffer
     buffer_size: PositiveInt = setting(200, "Capacity of the replay buffer in episodes.")  # P; F: 100
+    kept_samples: NonNegativeInt = setting(
+        4096,
+        "Most observations and actions kept of an episode, drawn at random; many agents have many more turns than can "
+        "be learned from. 0 keeps all.",
+    )  # P, F: all
     keep: Keep = setting("top", "Which episodes the buffer keeps.")  # F and the authors of P: "heap"
     scaled_distance: bool = setting(True, "Whether returns are compared in units of return_unit.")  # P, F: False
     crowding: Crowding = setting("all", "Set of episodes in which crowding is measured and penalised.")  # P; F: "ranks"
@@ -137,6 +143,7 @@ def farel_settings(
         return_unit=(1.0,) * objectives,
         horizon_unit=1.0 if published_code else 10.0,
         buffer_size=100,
+        kept_samples=0,
         keep="heap",
         scaled_distance=False,
         crowding="ranks",
@@ -368,7 +375,8 @@ class PCN:
         return collect(env, policy, agents=self._rows.agents, **options)
 
     def _take(self, episodes: Sequence[Episode]) -> None:
-        self.buffer.add(episodes)
+        most = self.settings.kept_samples
+        self.buffer.add([episode.thinned(most, self.rng) if most else episode for episode in episodes])
         self.num_timesteps += sum(map(len, episodes))
 
     def _update(self) -> None:

@@ -16,7 +16,7 @@ from fair_envs.support.aliases import Flags, Floats, Floats32, Ints
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Episode:
-    """An episode of T steps, with R observations and actions: one of each step, or one of each agent's turns.
+    """An episode of T steps, with R observations and actions: one of each step, of each agent's turns, or some of them.
 
     Attributes:
         observations: Observations on which the decisions are based, shape (R, ...), float32.
@@ -38,6 +38,14 @@ class Episode:
     def samples(self) -> int:
         """Number of observations and actions (R)."""
         return len(self.actions)
+
+    def thinned(self, count: int, rng: np.random.Generator) -> "Episode":
+        """Return the episode with at most a number of its observations and actions, drawn without replacement."""
+        if self.samples <= count:
+            return self
+        kept = np.sort(rng.choice(self.samples, count, replace=False))
+        some, taken = self.observations[kept], self.actions[kept]
+        return Episode(observations=some, actions=taken, rewards=self.rewards, turns=self.steps(kept))
 
     def steps(self, samples: Ints) -> Ints:
         """Return the steps of some observations, given by number."""

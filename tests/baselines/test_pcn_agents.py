@@ -13,10 +13,11 @@ pytest.importorskip("moocore")
 from fair_envs import make_rules
 from fair_envs.baselines.methods import method_for, named
 from fair_envs.baselines.pcn import coverage
+from fair_envs.baselines.pcn.buffer import Buffer, Entry, Ranking, packed
 from fair_envs.baselines.pcn.objectives import RewardVectors, default_objectives
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded
 from fair_envs.baselines.pcn.policy import Following, chosen_command, policy_of
-from fair_envs.baselines.pcn.rollouts import Random
+from fair_envs.baselines.pcn.rollouts import Episode, Random
 from fair_envs.baselines.pcn.training import LCNTraining, PCNTraining, load_pcn, make_env, make_model, train_pcn
 from fair_envs.core import check_seeds
 from fair_envs.evaluation import LanesWorld, Policy, World, begun, rollout
@@ -139,7 +140,11 @@ def test_all_agents_of_a_lane_share_its_command(monkeypatch: pytest.MonkeyPatch)
     assert seen[2].tolist() == [5] * 8 + [6] * 8
 
 
-@pytest.mark.parametrize("of", [HARVEST, COLLEGE, EPIDEMIC], ids=lambda of: of["env_id"])
+@pytest.mark.parametrize(
+    "of",
+    [HARVEST, {**HARVEST, "kept_samples": 25}, COLLEGE, EPIDEMIC],
+    ids=["harvest", "thinned", "college", "epidemic"],
+)
 def test_an_interrupted_training_ends_like_one_that_was_not(tmp_path: Path, of: dict[str, Any]) -> None:
     own = config(of)
     whole = train_pcn(own, out=tmp_path / "whole")
@@ -149,6 +154,49 @@ def test_an_interrupted_training_ends_like_one_that_was_not(tmp_path: Path, of: 
     assert np.array_equal(weights(whole), weights(resumed))
     for name in ("metrics.csv", "coverage.csv", "coverage.json"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "part" / name).read_bytes()
+
+
+def test_a_buffer_keeps_only_some_turns_of_an_episode_and_all_its_rewards() -> None:
+    model = make_model(config(kept_samples=25))
+    played = model.iterate()
+    assert min(episode.samples for episode in played) > 25
+    for one, kept in zip(played, model.buffer.episodes, strict=True):
+        assert (kept.samples, len(kept)) == (25, len(one))
+        assert np.array_equal(kept.returns, one.returns)
+        assert (np.diff(kept.turns) >= 0).all() and kept.turns.max() > len(one) / 2
+        rows = {
+            (*row, action, step) for row, action, step in zip(one.observations, one.actions, one.turns, strict=True)
+        }
+        for row, action, step in zip(kept.observations, kept.actions, kept.turns, strict=True):
+            assert (*row, action, step) in rows
+    every = make_model(config(kept_samples=0))
+    every.iterate()
+    assert [episode.samples for episode in every.buffer.episodes] == [episode.samples for episode in played]
+
+
+def test_every_turn_of_an_episode_is_kept_equally_often() -> None:
+    steps = 6
+    whole = Episode(observations=np.arange(steps, dtype=np.float32), actions=np.arange(steps), rewards=np.ones((6, 1)))
+    rng = np.random.default_rng(0)
+    kept = [whole.thinned(2, rng) for _ in range(3000)]
+    assert whole.thinned(6, rng) is whole
+    counts = np.bincount(np.concatenate([part.actions for part in kept]), minlength=steps)
+    assert np.abs(counts - 1000).max() < 130  # five standard deviations
+    assert all(np.array_equal(part.turns, part.actions) for part in kept)
+
+
+def test_a_buffer_of_whole_and_thinned_episodes_is_restored() -> None:
+    long, short = (
+        Episode(observations=np.zeros((n, 2), np.float32), actions=np.arange(n), rewards=np.ones((n, 1)))
+        for n in (9, 3)
+    )
+    thin = long.thinned(4, np.random.default_rng(0))
+    other = Buffer(3, Ranking(), keep="top", objectives=[0], scale=np.ones(1))
+    entries = [Entry(0.0, number, episode) for number, episode in enumerate((thin, short))]
+    other.restore(packed(entries, played=2))
+    for one, kept in zip((thin, short), other.episodes, strict=True):
+        assert np.array_equal(one.actions, kept.actions)
+        assert np.array_equal(one.steps(np.arange(one.samples)), kept.turns)
 
 
 def test_the_names_of_the_groups_head_the_results_of_a_run(tmp_path: Path) -> None:
