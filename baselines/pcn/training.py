@@ -1,6 +1,7 @@
 """Trains Pareto and Lorenz Conditioned Networks, with a folder from which training can be resumed."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -35,6 +36,7 @@ from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import rules_for
 
 KEPT_EVERY = 20  # iterations between checkpoints
+ITERATIONS = 40  # recommended for several agents
 
 Callback = Callable[[PCN, Sequence[Episode]], None]
 """Function called after every iteration."""
@@ -184,15 +186,20 @@ def recommended_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of the environment's task, of which given ones override single ones, and its steps.
 
     A task's steps are steps of agents, while steps here are those of lanes. Therefore, they are used only for a
-    decision-maker.
+    decision-maker. If several agents act, the steps are enough for the random episodes and 40 iterations.
 
     Raises:
         ValueError: The preset is unknown.
     """
     checked("preset", preset, Literal["recommended"])
     found = {name: value for name, value in recommended(PCNTraining, given).items() if name in ("parameters", "steps")}
-    if rules_for(given["env_id"], **found["parameters"]).multi_agent:
+    rules = rules_for(given["env_id"], **found["parameters"])
+    if rules.multi_agent:
         del found["steps"]
+        horizon = getattr(rules.params, "horizon", None)
+        if horizon is not None:
+            first, each = (int(given.get(name, getattr(PCNSettings, name))) for name in ("first_episodes", "episodes"))
+            found["steps"] = horizon * (first + ITERATIONS * each)
     return found
 
 
@@ -253,7 +260,7 @@ def train_pcn(
     def finish(model: PCN, folder: Path) -> None:
         coverage.save(test(model, config, progress=progress), folder, reference=model.reference[model.requested])
 
-    return train_learner(
+    model = train_learner(
         config,
         lambda: make_model(config),
         iterate,
@@ -264,6 +271,13 @@ def train_pcn(
         after=lambda model: None if callback is None else callback(model, list(played)),
         finish=finish,
     )
+    if not model.iterations:
+        warnings.warn(
+            f"the network has learned nothing: the {config.first_episodes} random episodes (first_episodes) took all "
+            f"{config.steps} steps; use more steps or fewer first episodes",
+            stacklevel=2,
+        )
+    return model
 
 
 def test(

@@ -174,6 +174,12 @@ def test_a_buffer_keeps_only_some_turns_of_an_episode_and_all_its_rewards() -> N
     assert [episode.samples for episode in every.buffer.episodes] == [episode.samples for episode in played]
 
 
+def test_a_training_without_an_update_says_so() -> None:
+    horizon = LITTLE["horizon"]
+    with pytest.warns(UserWarning, match=f"learned nothing: the 8 random episodes .* took all {horizon} steps"):
+        train_pcn(config(steps=horizon))
+
+
 def test_every_turn_of_an_episode_is_kept_equally_often() -> None:
     steps = 6
     whole = Episode(observations=np.arange(steps, dtype=np.float32), actions=np.arange(steps), rewards=np.ones((6, 1)))

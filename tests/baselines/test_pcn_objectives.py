@@ -140,7 +140,8 @@ def test_parameters_are_those_of_the_task_and_given_ones_override_them() -> None
         "steps": task_of("FairLending-v0").steps
     }
     assert recommended_values("recommended", {"env_id": "FairHarvest-v0"}) == {
-        "parameters": dict(task_of("FairHarvest-v0").parameters)
+        "parameters": dict(task_of("FairHarvest-v0").parameters),
+        "steps": 3000 * (50 + 40 * 10),
     }
 
 
