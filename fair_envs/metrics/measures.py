@@ -136,11 +136,15 @@ class Measure:
         self.reward = None if reward is None else np.asarray(reward, np.float64).reshape(self.lanes, -1)
         self.ended = ended
         self.decided = self._decided(info)
+        self._advance(info)
+        return np.array(self.value)
+
+    def _advance(self, info: Columns) -> None:
+        """Add a step whose rewards, ends of episodes and decisions are set."""
         value: Floats = self.measured(info)
         if self._some_undecided:
             value = np.where(self.decided, value, self.value)
         self.before, self.value = self.value, value
-        return np.array(value)
 
     def replay(self, info: Columns, reward: Floats | None = None, *, first: Flags, ended: Flags) -> Replay:
         """Add T steps at once, as `restart` and `update` would add them one by one.
@@ -156,15 +160,20 @@ class Measure:
         """
         value, before = np.empty(first.shape), np.empty(first.shape)
         decided = info.get(PREFIX + "decided")
-        all_decided = decided is None or bool(np.all(decided))
-        names = (*self.reads, *(PREFIX + "decided",) * (not all_decided)) if self.reads else tuple(info)
-        columns = {name: info[name] for name in names if name in info}
+        if decided is not None and np.all(decided):
+            decided = None
+        names = [name for name in self.reads or info if name in info]
+        steps = zip(*(info[name] for name in names), strict=True) if names else [()] * len(first)
+        rewards = None if reward is None else np.asarray(reward, np.float64).reshape(len(first), self.lanes, -1)
         begins: list[bool] = np.any(first, axis=1).tolist()
-        for t in range(len(first)):
+        self.decided = self._everyone
+        for t, columns in enumerate(steps):
             if begins[t]:
                 self.restart(first[t])
-            step = {name: column[t] for name, column in columns.items()}
-            self.update(step, None if reward is None else reward[t], ended=ended[t])
+            self.reward, self.ended = None if rewards is None else rewards[t], ended[t]
+            if decided is not None:
+                self.decided = self._decided({PREFIX + "decided": decided[t]})
+            self._advance(dict(zip(names, columns, strict=True)))
             value[t], before[t] = self.value, self.before
         return Replay(value, before)
 
