@@ -170,6 +170,7 @@ def evaluate(
         rows=tuple(rows),
         about={**about, "deterministic": deterministic, "summary": system.task.summary},
         curve=plan.curve(played),
+        of_episodes=plan.of_episodes,
         notes=(*plan.notes(), *(not_twinned(system) if twins and not reason else ())),
     )
 
@@ -255,6 +256,7 @@ class Plan:
     Attributes:
         rate: The task's rate.
         recorder: Records the episodes.
+        of_episodes: See `Evaluation`; filled by `rows`.
 
     Raises:
         ValueError: The record does not contain what the task needs.
@@ -275,6 +277,7 @@ class Plan:
         measured = (rate for measure in self.measures.values() for rate in rates_in(measure))
         rates = dict.fromkeys([self.rate, *(rate for own in self.supported.values() for rate in own), *measured])
         self.rates = list(rates)
+        self.of_episodes: dict[str, Floats] = {}
         self.recorder = Recorder(self.seen.spec, self.rates, groups=self.task.groups, keep=self._kept())
 
     def _measure(self, name: str, lanes: int) -> Measure:
@@ -361,9 +364,11 @@ class Plan:
 
     def _performance(self, played: Played) -> Row:
         if self.task.performance == "success":
+            self.of_episodes["performance"] = played.success
             estimate = share_interval(played.success, level=self.level)
             return Row("performance", "successful episodes", "team", estimate)
         per_step = played.rewards.mean(axis=1) / played.lengths
+        self.of_episodes["performance"] = per_step
         of = "mean of agents" if self.seen.multi_agent else "decision-maker"
         return Row("performance", "reward per step", of, self._mean(per_step))
 
@@ -462,8 +467,11 @@ class Plan:
             found = pooled_estimate(totals[grouping], samples[grouping], one.statistic, level=self.level)
             row = Row(one.section, one.name, one.of, found)
             if one.is_gap and not np.isnan(found.value):
-                floor, limit = noise(one.statistic(shuffles[grouping]), level=LIMIT)
+                mixed_gaps = one.statistic(shuffles[grouping])
+                floor, limit = noise(mixed_gaps, level=LIMIT)
                 row = row._replace(noise=floor, limit=limit)
+                if (one.section, one.of) == ("gap", "largest"):
+                    self.of_episodes |= {"totals": totals[grouping][:, :, 0], "shuffled gaps": mixed_gaps}
             yield row
 
     def _of_measure(self, name: str, section: str, played: Played) -> Iterator[Row]:
@@ -481,6 +489,8 @@ class Plan:
             estimate = within(self._mean(values), bounds_of(measure))
             if measure.keeps:  # episodes are not independent units
                 estimate = replace(estimate, low=np.nan, high=np.nan, standard_error=np.nan)
+            else:
+                self.of_episodes[f"{section}: {of}"] = values
             again = np.array([_mean_of(values_of(parts)) for parts in zip(*played.noise[name], strict=True)])
             if np.allclose(again, estimate.value, rtol=1e-12, atol=0):
                 again = again[:0]  # the measure does not depend on groups

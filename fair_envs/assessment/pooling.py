@@ -205,7 +205,7 @@ def pooled_estimate(totals: Floats, samples: Floats, statistic: Statistic, *, le
     found = statistic(samples) if n > 1 and not np.isnan(value) else np.full(1, np.nan)
     if not np.isnan(found).any():
         if isinstance(statistic, Largest):
-            low, high = statistic.interval(samples, level)
+            low, high = statistic.interval(totals, samples, level)
         else:
             low, high = map(float, percentiles(found, level))
         error = float(found.std(ddof=1))
@@ -278,20 +278,39 @@ class Largest:
         unknown = np.isnan(totals[..., list(self.rates), 1]).any(axis=(-2, -1))
         return np.where(np.isinf(largest) | unknown, np.nan, largest)
 
-    def interval(self, samples: Floats, level: float) -> tuple[float, float]:
-        """Return an interval from those of the signed differences between two groups, for samples (n, groups, ...).
+    def interval(self, totals: Floats, samples: Floats, level: float) -> tuple[float, float]:
+        """Return an interval from a simultaneous one of all signed differences between two groups.
 
         Percentiles of the largest absolute difference itself would be too high, and exclude 0 for equal groups: it is
-        never negative, so differences by chance do not cancel. Here, the lower end is the distance from 0 of the
-        interval that is farthest from it, so it is 0 unless a signed interval excludes 0; the upper end is the largest
-        distance that one reaches.
+        never negative, so differences by chance do not cancel. Here, all signed differences are within the same number
+        of standard errors of their true values in the given share of the samples. The lower end is the smallest largest
+        difference that this allows, the upper end the largest. Undefined if a difference is undefined in some sample.
+
+        Standard errors of few episodes are uncertain, so their number is that of Student's distribution with the same
+        probability.
+
+        Args:
+            totals: Benefits and demands, shape (episodes, groups, rates, 2).
+            samples: Those of bootstrap samples, shape (samples, groups, rates, 2).
+            level: Coverage of the interval.
         """
-        found = quotients(samples[:, :, list(self.rates), :])  # (n, groups, rates)
+        from scipy.special import ndtr, stdtrit
+
+        every = np.concatenate([totals.sum(axis=0, keepdims=True), samples])[:, :, list(self.rates), :]
+        found = quotients(every)  # (1 + samples, groups, rates)
         first, second = np.triu_indices(found.shape[1], k=1)
         signed = found[:, first] - found[:, second]
-        low, high = percentiles(signed[:, ~np.isnan(signed).all(axis=0)], level)
-        nearest = np.maximum(0.0, np.maximum(low, -high))
-        return float(nearest.max()), float(np.maximum(-low, high).max())
+        value, resampled = signed[0], signed[1:]
+        known = ~np.isnan(value)
+        value, resampled = value[known], resampled[:, known]
+        if np.isnan(resampled).any():
+            return np.nan, np.nan
+        error = resampled.std(axis=0, ddof=1) * np.sqrt(len(totals) / (len(totals) - 1))
+        apart = np.zeros_like(resampled)
+        np.divide(np.abs(resampled - value), error, out=apart, where=error > 0)
+        errors = float(stdtrit(len(totals) - 1, ndtr(np.quantile(apart.max(axis=1), level))))
+        nearest, farthest = np.abs(value) - errors * error, np.abs(value) + errors * error
+        return max(0.0, float(nearest.max())), float(farthest.max())
 
 
 @dataclass(frozen=True)

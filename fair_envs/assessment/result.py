@@ -16,6 +16,7 @@ import fair_envs
 from fair_envs.assessment.played import listed, set_by_task
 from fair_envs.evaluation.reports import short
 from fair_envs.metrics import Estimate
+from fair_envs.support.aliases import Floats
 from fair_envs.support.files import damaged, read_json, replace_file
 from fair_envs.tasks import TASKS
 
@@ -127,6 +128,10 @@ class Evaluation:
             ``run``, if it is a run, its ``method``, its ``seed`` and its other ``settings``.
         curve: The gap of the rate over time, with the keys ``step``, ``gap``, ``low`` and ``high``.
         notes: Sentences on what was left out, and why.
+        of_episodes: What comparisons need to compare policies episode by episode, arrays: ``performance`` and, unless
+            they continue across episodes, measures (``short-term: mean over steps``) of each episode, shape (E,);
+            ``totals``, the groups' benefits and demands, shape (E, G, 2); and ``shuffled gaps``, the largest gap with
+            shuffled group memberships, shape (shuffles,). Empty in evaluations that were stored without it.
     """
 
     policy: str
@@ -137,6 +142,7 @@ class Evaluation:
     about: Mapping[str, Any] = field(default_factory=dict)
     curve: Mapping[str, Sequence[float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    of_episodes: Mapping[str, Floats] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the table as text, and the sentences below it."""
@@ -203,6 +209,7 @@ class Evaluation:
         """Return the evaluation as plain data for JSON."""
         found = {name: getattr(self, name) for name in ("policy", "env_id", "rate", "about", "curve")}
         lists = {"groups": list(self.groups), "notes": list(self.notes), "rows": [row.as_dict() for row in self.rows]}
+        lists["of_episodes"] = {name: _plain(values.tolist()) for name, values in self.of_episodes.items()}
         return {"fair_envs": fair_envs.__version__, **found, "worst_off": self.worst_off, **lists}
 
     @classmethod
@@ -215,6 +222,9 @@ class Evaluation:
             noise, limit = _number(row["noise_floor"]), _number(row["noise_limit"])
             rows.append(Row(row["section"], row["name"], row["of"], estimate, noise, limit))
         kept = {name: found[name] for name in ("policy", "env_id", "rate", "about", "curve")}
+        kept["of_episodes"] = {
+            name: np.array(values, np.float64) for name, values in found.get("of_episodes", {}).items()
+        }
         return cls(rows=tuple(rows), groups=tuple(found["groups"]), notes=tuple(found["notes"]), **kept)
 
     def save(self, folder: Path | str) -> Path:
@@ -325,7 +335,7 @@ def save_compact(evaluations: Sequence[Evaluation], file: Path) -> None:
 def rounded(one: Evaluation) -> Evaluation:
     """Return an evaluation with six significant digits of each number; rounding it again changes nothing."""
     plain = one.as_dict()
-    return Evaluation.from_dict({**plain, "rows": _rounded(plain["rows"]), "curve": _rounded(plain["curve"])})
+    return Evaluation.from_dict(plain | {name: _rounded(plain[name]) for name in ("rows", "curve", "of_episodes")})
 
 
 def _rounded(found: Any) -> Any:
@@ -365,6 +375,13 @@ def read(path: Path) -> list[Evaluation]:
         return [Evaluation.from_dict(one) for one in found]
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(path, f"it is not an evaluation ({type(error).__name__}: {error})") from error
+
+
+def _plain(found: Any) -> Any:
+    """Return nested lists with None instead of NaN, for JSON."""
+    if isinstance(found, list):
+        return [_plain(value) for value in found]
+    return None if np.isnan(found) else found
 
 
 def _number(value: float | None) -> float:

@@ -96,6 +96,29 @@ def test_the_interval_of_the_largest_gap_comes_from_signed_differences() -> None
     assert (found.low, found.value, found.high) == pytest.approx((0.5, 0.5, 0.5))
 
 
+@pytest.mark.parametrize("groups", [2, 4, 8])
+def test_an_interval_of_the_largest_gap_excludes_0_rarely_if_any_number_of_groups_are_alike(groups: int) -> None:
+    rng = np.random.default_rng(groups)
+    excluded = 0
+    for seed in range(200):
+        benefits = rng.binomial(50, 0.5, (32, groups, 1))
+        totals = np.stack([benefits, np.full_like(benefits, 50)], axis=-1).astype(float)
+        found = pooled_estimate(totals, resampled(totals, count=300, seed=seed), Largest(), level=0.95)
+        assert found.low <= found.value <= found.high
+        excluded += found.low > 0
+    assert excluded <= 22  # 10 expected, and four standard deviations
+
+
+def test_an_interval_of_the_largest_gap_finds_the_groups_that_differ() -> None:
+    rng = np.random.default_rng(0)
+    benefits = rng.binomial(50, np.array([0.5, 0.5, 0.8])[:, np.newaxis], (32, 3, 1))
+    totals = np.stack([benefits, np.full_like(benefits, 50)], axis=-1).astype(float)
+    found = pooled_estimate(totals, resampled(totals, count=300, seed=0), Largest(), level=0.95)
+    assert 0.2 < found.low < 0.3 < found.high < 0.4
+    totals[1:, 0] = 0  # one group is absent from all episodes but one, and so from some samples
+    assert np.isnan(pooled_estimate(totals, resampled(totals, count=300, seed=0), Largest(), level=0.95).low)
+
+
 def test_a_rate_that_is_undefined_in_a_sample_has_no_interval() -> None:
     lonely = people([0, 0, 1], [0, 1, 0], [1, 1, 0])
     found = totals_of_episodes(lonely, lonely.group, lonely.sums, count=2, episodes=2)
