@@ -29,6 +29,7 @@ from stable_baselines3.common.vec_env import VecEnv
 import fair_envs
 from fair_envs.assessment.measured import in_words, measured
 from fair_envs.assessment.played import exactly, system_of
+from fair_envs.assessment.policies import logged_steps
 from fair_envs.baselines.ppo.ppo import agents_env_of, lanes_env_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.support.files import (
@@ -405,11 +406,8 @@ class Run:
         )
 
     def logged_steps(self) -> int:
-        """Return the number of steps after which the last row of metrics was stored; 0 if there is none."""
-        path = self.folder / "metrics.json"
-        rows = read_json(path, list) if path.is_file() else []
-        last = rows[-1] if rows else {}
-        return int(last.get("time/total_timesteps") or 0) if isinstance(last, dict) else 0
+        """Return the number of steps, see `fair_envs.assessment.policies.logged_steps`."""
+        return logged_steps(self.folder)
 
     def checkpoint(self) -> dict[str, Any]:
         """Return the state of the last checkpoint.

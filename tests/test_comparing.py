@@ -13,7 +13,8 @@ import pytest
 from fair_envs.assessment.policies import Kind
 from fair_envs.assessment.result import Evaluation, Row, read, save, save_compact
 from fair_envs.experiments.comparing import Comparison
-from fair_envs.experiments.findings import Contender, change, identical, told_changes
+from fair_envs.experiments.contenders import Contender, difference
+from fair_envs.experiments.findings import change, identical, relation, told_changes
 from fair_envs.experiments.tables import TableOfRows
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
@@ -50,6 +51,7 @@ def contender(
 
 
 BASE = contender("ppo", 1.0, 0.8, 0.4)
+RICH = evaluation(1.0, {"rich": 0.8, "poor": 0.4})
 
 
 # Sentences ------------------------------------------------------------------------------------------------------------
@@ -65,7 +67,9 @@ def test_a_gap_that_closes_because_the_better_off_lose_is_levelling_down() -> No
 
 def test_a_gap_that_closes_because_the_worse_off_gain_is_levelling_up() -> None:
     told = change(contender("fair", 0.9, 0.7, 0.6), BASE)
-    assert "poor gains (+0.2 [0.2, 0.2]): it levels up." in told and "rich loses (-0.1" in told
+    assert "poor gains (+0.2 [0.2, 0.2]): it takes from the better off." in told and "rich loses (-0.1" in told
+    told = change(contender("fairer", 0.9, 0.8, 0.6), BASE)
+    assert "poor gains (+0.2 [0.2, 0.2]): it levels up." in told and "rich is about the same" in told
 
 
 def test_both_losing_is_levelling_down_too() -> None:
@@ -93,7 +97,10 @@ def test_a_gap_whose_change_is_within_the_uncertainty_does_not_level_down() -> N
 def test_a_gap_below_the_limit_of_noise_is_no_gap() -> None:
     even, odd = contender("ppo", 1.0, 0.51, 0.5), contender("odd", 1.0, 0.515, 0.5)
     assert "gap 0.01 to 0.015 (no gap above noise)" in change(odd, even)
-    assert "gap 0.01 to 0.4 (larger; ppo has no gap above noise)" in change(contender("far", 1.0, 0.9, 0.5), even)
+    assert "gap 0.01 to 0.4 (larger; ppo: no gap above noise)" in change(contender("far", 1.0, 0.9, 0.5), even)
+    split = Contender("ppo", "trained", [evaluation(1, {"rich": 0.5 + gap, "poor": 0.5}) for gap in (0.025, 0.005)])
+    told = change(contender("far", 1.0, 0.9, 0.5), split)
+    assert "larger; ppo: no gap above noise, but in 1 of 2 trainings)" in told
 
 
 def test_a_gap_that_changes_its_sign_is_compared_by_its_size() -> None:
@@ -106,7 +113,7 @@ def comparison(*contenders: Contender) -> Comparison:
     return Comparison(env_id="Some-v0", rate="rate", contenders=contenders, about={"episodes": 10})
 
 
-FEW = "These sentences are about single trainings of methods with fewer than 3 seeds"
+FEW = "Methods with fewer than 3 seeds"
 
 
 def test_methods_are_compared_with_reward_only_ppo_or_else_with_the_best() -> None:
@@ -141,34 +148,127 @@ def test_methods_with_the_same_numbers_for_the_same_seed_are_identical() -> None
     assert told[0] == "limited is identical to ppo: with the same seed, all numbers are the same."
 
 
-def test_it_says_which_methods_beat_the_best_scripted_policy() -> None:
+def test_it_says_how_scripted_policies_relate_to_the_methods() -> None:
     weak = contender("weak", 0.2, 0.5, 0.5, kind="scripted")
     best = contender("rule", 0.95, 0.6, 0.4, kind="scripted")
     chance = contender("random", 9.0, 0.5, 0.5, kind="random")
     both, fairer = contender("fair", 1.2, 0.6, 0.5), contender("even", 0.1, 0.3, 0.3)
     told = comparison(BASE, both, fairer, weak, best, chance).sentences()[:-3]
     assert told == [
-        "A scripted policy is as good in performance and gap, within the uncertainty, as: even (weak).",
-        "ppo beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance; gap: larger.",
-        "fair beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance and gap.",
-        "even has a smaller gap than the best scripted policy, rule (0.95 with a gap of 0.2), at a lower performance.",
+        "A scripted policy is better than these methods or as good: even.",
+        "These methods are better than every scripted policy: none.",
+        "weak (performance 0.2, gap 0 within noise): better than even; with a lower performance and a smaller gap than "
+        "ppo, fair.",
+        "rule (performance 0.95, gap 0.2): worse than fair; with a higher performance and a larger gap than even; with "
+        "a lower performance and a smaller gap than ppo.",
     ]
-    told = comparison(contender("ppo", 0.5, 0.8, 0.4), best).sentences()
+    told = comparison(contender("ppo", 0.5, 0.8, 0.4), contender("fair", 1.0, 0.6, 0.5), best).sentences()[:2]
     assert told == [
-        "A scripted policy is as good in performance and gap, within the uncertainty, as: ppo (rule).",
-        "No method beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance or gap by more than "
-        "the uncertainty.",
+        "A scripted policy is better than these methods or as good: ppo.",
+        "These methods are better than every scripted policy: fair.",
     ]
 
 
-def test_gaps_within_noise_or_uncertainty_beat_nobody() -> None:
-    even = contender("rule", 0.95, 0.51, 0.5, kind="scripted")
-    (same, told, *_) = comparison(contender("ppo", 0.9, 0.5, 0.5), contender("fair", 0.9, 0.5, 0.5), even).sentences()
-    assert same.endswith("as: ppo (rule); fair (rule).")
-    assert told.startswith("No method beats the best scripted policy, rule (0.95 with a gap of 0.01 within noise)")
-    rough = contender("rule", 0.95, 0.6, 0.5, kind="scripted", error=0.1)
-    (same, told) = comparison(contender("ppo", 0.9, 0.5, 0.5), rough).sentences()
-    assert same.endswith("as: ppo (rule).") and told.startswith("No method beats")
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        ((1.0, 0.8, 0.4), "as good"),
+        ((1.1, 0.8, 0.4), "better"),
+        ((1.0, 0.7, 0.4), "better"),
+        ((1.01, 0.8, 0.395), "better"),  # a gap that is larger by less than 2 % of the highest rate is not worse
+        ((0.9, 0.8, 0.4), "worse"),
+        ((1.0, 0.9, 0.4), "worse"),
+        ((1.1, 0.9, 0.4), "gains"),
+        ((0.9, 0.5, 0.4), "gives"),
+    ],
+)
+def test_a_policy_relates_to_another_in_performance_and_gap(one: Any, expected: str) -> None:
+    assert relation(contender("one", *one), BASE) == expected
+
+
+def test_uncertainty_does_not_make_a_policy_as_good_as_another() -> None:
+    rough = contender("rule", 1.0, 0.8, 0.4, kind="scripted", error=0.1)
+    assert relation(rough, BASE) == relation(BASE, rough) == "unclear"
+    unknown = [
+        row._replace(estimate=replace(row.estimate, low=np.nan, high=np.nan, standard_error=np.nan))
+        for row in RICH.rows
+    ]
+    blank = Contender("rule", "scripted", [replace(RICH, rows=tuple(unknown))])
+    assert relation(blank, BASE) == relation(BASE, blank) == "unclear"
+
+
+def test_gaps_within_noise_are_the_same() -> None:
+    even, odd = contender("even", 1.0, 0.5, 0.5), contender("odd", 1.0, 0.519, 0.5, error=0.001)
+    assert relation(even, odd) == relation(odd, even) == "as good"
+    assert relation(even, contender("wide", 1.0, 0.55, 0.5)) == "better"
+
+
+def in_episodes(values: Any, benefits: Any, *, seed: int | None = None) -> Evaluation:
+    """Return an evaluation that keeps its episodes: performance (E,) and benefits of 10 people a group (E, 2)."""
+    benefits = np.asarray(benefits, float)
+    totals = np.stack([benefits, np.full_like(benefits, 10)], axis=-1)
+    first, second = benefits.mean(axis=0) / 10
+    own = evaluation(float(np.mean(values)), {"rich": first, "poor": second}, error=0.5)
+    about = {} if seed is None else {"run": {"method": "ppo", "seed": seed, "settings": {}}}
+    kept = {"performance": np.asarray(values, float), "totals": totals, "shuffled gaps": np.linspace(0, 0.02, 21)}
+    kept["long-term: last value"] = np.asarray(values, float) / 10
+    return replace(own, of_episodes=kept, about=about)
+
+
+def test_policies_are_compared_episode_by_episode() -> None:
+    rng = np.random.default_rng(0)
+    common, benefits = rng.normal(0, 1, 40), rng.binomial(8, [0.5, 0.6], (40, 2))
+    rule = Contender("rule", "scripted", [in_episodes(common, benefits)])
+    one = Contender("one", "scripted", [in_episodes(common + 0.1 + rng.normal(0, 0.05, 40), np.add(benefits, [1, 0]))])
+    found = difference(one, rule, "performance")
+    assert found.value == pytest.approx(0.1, abs=0.02) and 0.012 < found.high - found.low < 0.05
+    rates = [difference(one, rule, "rate", name) for name in GROUPS]
+    assert rates[0].low == pytest.approx(0.1) == rates[0].high and rates[1].low == rates[1].high == 0
+    gap = difference(one, rule, "gap", "largest")
+    assert gap.low < gap.value < gap.high and gap.value == pytest.approx(one.gap.value - rule.gap.value)
+    assert difference(one, rule, "long-term", "last value").excludes(0) is True
+    without = Contender("one", "scripted", [replace(one.evaluations[0], of_episodes={})])
+    assert not difference(without, rule, "rate", "rich").excludes(0)  # stored without episodes: independent
+    once, again = (Contender("x", "scripted", [in_episodes([value], [[5, 4]])]) for value in (1.0, 2.0))
+    assert np.isnan(difference(once, again, "performance").low)
+
+
+def test_a_difference_of_methods_is_as_uncertain_as_their_seeds_and_the_episodes() -> None:
+    rng = np.random.default_rng(1)
+    common, of_seeds, people = rng.normal(0, 1, 200), [0.3, -0.3, 0.0], np.full((200, 2), 5)
+    trained = Contender("a", "trained", [in_episodes(common + shift, people) for shift in of_seeds])
+    rule = Contender("rule", "scripted", [in_episodes(common, people)])
+    found = difference(trained, rule, "performance")
+    assert found.standard_error == pytest.approx(0.3 / np.sqrt(3), rel=1e-6)  # episodes cancel
+    alone = Contender("rule", "scripted", [in_episodes(rng.normal(0, 1, 200), people)])
+    assert difference(trained, alone, "performance").standard_error == pytest.approx(
+        np.sqrt(0.3**2 / 3 + 2 / 200), rel=0.1
+    )
+
+
+def test_differences_cover_what_other_episodes_and_seeds_would_give() -> None:
+    """95 % intervals of the difference of two methods with five seeds each, on the same 20 episodes."""
+    rng, covered = np.random.default_rng(2), 0
+    people = np.full((20, 2), 5)
+    for _ in range(120):
+        common = rng.normal(0, 1, 20)
+        pair = []
+        for true in (0.0, 0.5):
+            seeds = true + rng.normal(0, 0.2, 5)
+            pair.append([in_episodes(common + own + rng.normal(0, 0.3, 20), people) for own in seeds])
+        found = difference(Contender("a", "trained", pair[0]), Contender("b", "trained", pair[1]), "performance")
+        covered += not found.excludes(-0.5)
+    assert covered >= 108  # 114 expected, and 2.5 standard deviations
+
+
+def test_the_limit_of_noise_of_several_seeds_is_that_of_their_mean_gap() -> None:
+    people = np.full((10, 2), 5)
+    seeds = [in_episodes(np.zeros(10), people) for _ in range(4)]
+    for number, own in enumerate(seeds):
+        own.of_episodes["shuffled gaps"][:] = np.roll(np.linspace(0, 0.02, 21), 5 * number)
+    found = Contender("ppo", "trained", seeds).row("gap", of="largest")
+    assert found is not None and found.noise == pytest.approx(0.01)
+    assert found.limit < 0.016 < np.quantile(seeds[0].of_episodes["shuffled gaps"], 0.95)
 
 
 def test_clear_changes_of_the_measures_are_told() -> None:
@@ -183,15 +283,23 @@ def test_clear_changes_of_the_measures_are_told() -> None:
 
     told = change(measured("fair", 0.101, 0.3), measured("ppo", 0.1, 0.2))
     assert told.endswith("; long-term distance 0.2 to 0.3 (larger).") and "short-term" not in told
+    fair, base = measured("fair", 0.101, 0.3), measured("ppo", 0.1, 0.2)
+    for limit, said in ((0.35, False), (0.25, True)):  # what small samples give is no change
+        pair = []
+        for one in (fair, base):
+            rows = tuple(row._replace(noise=0.2, limit=limit) for row in one.evaluations[0].rows)
+            pair.append(one._replace(evaluations=[replace(one.evaluations[0], rows=rows)]))
+        assert ("long-term" in change(*pair)) is said
 
 
 def test_a_policy_that_uses_the_ground_truth_is_a_bound_that_need_not_be_beaten() -> None:
     rule, best = contender("rule", 0.95, 0.6, 0.4, kind="scripted"), contender("truth", 2.0, 0.5, 0.5, kind="scripted")
     bound = best._replace(evaluations=[replace(best.evaluations[0], about={"uses_truth": True})])
     found = comparison(BASE, rule, bound)
-    assert found.sentences() == [
-        "ppo beats the best scripted policy, rule (0.95 with a gap of 0.2), in performance; gap: larger.",
+    assert found.sentences()[2:] == [
+        "rule (performance 0.95, gap 0.2): with a lower performance and a smaller gap than ppo.",
         "Bounds, which use the ground truth that methods do not observe: truth.",
+        "Methods with fewer than 3 seeds: ppo (1). Another training may give another result.",
     ]
     assert "truth (bound)" in str(found).splitlines()[0]
     assert comparison(BASE, bound).sentences()[0].startswith("Bounds")
@@ -250,10 +358,10 @@ def test_a_comparison_is_saved_as_tables_and_plots(tmp_path: Path) -> None:
     assert "| ppo | 1 [1, 1] | 0.4 [0.4, 0.4]" in (tmp_path / "comparison.md").read_text()
     plain = json.loads((tmp_path / "comparison.json").read_text())
     assert plain["numbers"]["fair"]["gap"]["value"] == pytest.approx(0.1)
-    assert "it levels up" in plain["sentences"][0]
+    assert "it takes from the better off" in plain["sentences"][0]
 
 
-def test_the_price_of_fairness_shows_absolute_gaps_zero_and_the_noise_floor(
+def test_the_price_of_fairness_shows_absolute_gaps_zero_and_what_is_within_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -266,13 +374,14 @@ def test_the_price_of_fairness_shows_absolute_gaps_zero_and_the_noise_floor(
         return path
 
     monkeypatch.setattr(plots, "_written", keep)
-    comparison(BASE, contender("turned", 1.0, 0.4, 0.7)).save(tmp_path)
+    comparison(BASE, contender("turned", 1.0, 0.4, 0.7), contender("even", 1.0, 0.5, 0.5)).save(tmp_path)
     (axes,) = kept[0].axes
     assert axes.get_xlabel() == "absolute gap of rate"
     places = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
     assert places["ppo"] == pytest.approx([0.4]) and places["turned"] == pytest.approx([0.3])
     assert [0, 0] in [list(line.get_xdata()) for line in axes.lines]  # the line at gap 0
-    assert "noise, at most (0.02)" in [text.get_text() for text in kept[0].legends[0].get_texts()]
+    hollow = [line.get_label() for line in axes.lines if line.get_markerfacecolor() == "none"]
+    assert hollow == ["even"] and kept[0].legends[0].get_title().get_text() == "hollow: gap within noise"
 
 
 def test_many_policies_are_rows_whose_columns_continue_in_further_tables() -> None:

@@ -56,23 +56,26 @@ def plot_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: Path,
 
 
 def plot_price(
-    points: Sequence[tuple[str, Estimate, Estimate]], path: Path, *, performance: str, gap: str, noise: float
+    points: Sequence[tuple[str, Estimate, Estimate, bool]], path: Path, *, performance: str, gap: str
 ) -> Path:
     """Write the price of fairness: performance against the absolute gap, with intervals; return the path.
 
-    Markers are hollow and have different shapes, so that points in the same place are visible.
+    Markers are hollow if the gap is within noise. Shapes and colours differ, and filled markers are translucent, so
+    that points in the same place are visible.
 
     Args:
-        points: Name, absolute gap and performance.
+        points: Name, absolute gap, performance, and whether the gap is not larger than noise would give.
         path: The file.
         performance: What is performance, for the axis.
         gap: What is the gap, for the axis.
-        noise: The gap that noise alone would give at most, up to which the plot is grey; NaN if it is unknown.
     """
     figure, axes = _figure(1)
     figure.set_size_inches(SIZE[0] + 2.4, max(SIZE[1] + 0.8, 0.27 * (len(points) + 2)))  # for the names beside the plot
-    for (name, across, up), marker in zip(points, cycle(MARKERS), strict=False):
-        (dot,) = axes.plot(across.value, up.value, marker, label=_label(name), fillstyle="none", markeredgewidth=1.5)
+    colours = cycle(f"C{number}" for number in range(10))
+    for (name, across, up, within), marker, colour in zip(points, cycle(MARKERS), colours, strict=False):
+        inside = "none" if within else (colour, 0.4)
+        (dot,) = axes.plot(across.value, up.value, marker, color=colour, markerfacecolor=inside, markeredgewidth=1.5)
+        dot.set_label(_label(name))
         for value, ends, other in ((across, "x", up), (up, "y", across)):
             if not np.isnan(value.low):
                 crosses = ends == "x" and value.low < 0  # then the absolute gap may be 0
@@ -80,11 +83,9 @@ def plot_price(
                 line = (span, [other.value] * 2) if ends == "x" else ([other.value] * 2, span)
                 axes.plot(*line, color=dot.get_color(), linewidth=1, alpha=0.6)
     axes.axvline(0, color="grey", linewidth=0.8)
-    if not np.isnan(noise):
-        axes.axvspan(0, noise, color="grey", alpha=0.15, linewidth=0, label=f"noise, at most ({noise:.2g})")
     axes.set_xlabel(f"absolute {gap}")
     axes.set_ylabel(performance)
-    figure.legend(frameon=False, loc="outside right upper")
+    figure.legend(frameon=False, loc="outside right upper", title="hollow: gap within noise")
     return _written(figure, path)
 
 

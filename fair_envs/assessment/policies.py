@@ -131,12 +131,23 @@ def parameters_of_run(folder: Path, env_id: str) -> dict[str, Any] | None:
 def training_of_run(folder: Path) -> dict[str, Any]:
     """Return what identifies the training of a run, wherever its folder is: ``method``, ``seed`` and ``settings``.
 
-    See `settings_of_run` for errors.
+    ``steps`` is the number of steps that it has taken, see `logged_steps`. See `settings_of_run` for errors.
     """
     kept = settings_of_run(folder)
     method, seed = kept.pop("algorithm", None), kept.pop("seed", None)
     kept.pop("threads", None)  # it does not change the result
-    return {"method": str(method), "seed": seed, "settings": kept}
+    return {"method": str(method), "seed": seed, "settings": kept, "steps": logged_steps(folder)}
+
+
+def logged_steps(folder: Path) -> int:
+    """Return the number of steps of a run after which the last row of metrics was stored; 0 if there is none.
+
+    Learners whose rows are agents count the steps of agents.
+    """
+    path = folder / "metrics.json"
+    rows = read_json(path, list) if path.is_file() else []
+    last = rows[-1] if rows else {}
+    return int(last.get("time/total_timesteps") or 0) if isinstance(last, dict) else 0
 
 
 def is_zip(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -294,14 +294,17 @@ def reading(one: Evaluation, *, main: bool = False) -> list[str]:
         if main
         else f"{where}: {floor}; *: the gap is larger than 95 % of these.",
     ]
-    found.append(_played_with(one))
+    return [*found, played_with(one), *told_few(episodes)]
+
+
+def told_few(episodes: int) -> Iterator[str]:
+    """Yield a warning about few episodes."""
     if episodes < FEW_EPISODES:
         few = f"Warning: with fewer than {FEW_EPISODES} episodes, the intervals of rates and gaps are too narrow."
-        found.append(f"{few} Play more episodes.")
-    return found
+        yield f"{few} Play more episodes."
 
 
-def _played_with(one: Evaluation) -> str:
+def played_with(one: Evaluation) -> str:
     """Return with which parameters the environment was played, and which of them the task has set."""
     given = one.about.get("parameters", {})
     if not given:

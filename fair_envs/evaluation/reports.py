@@ -113,4 +113,5 @@ def short(estimate: Estimate, *, episodes: int | None = None) -> str:
     some = f" ({estimate.n})" if episodes is not None and estimate.n < episodes else ""
     if np.isnan(estimate.low):
         return f"{estimate.value:.4g}" + (" [undefined]" if estimate.n == 1 else "") + some
-    return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]" + some
+    low, high = estimate.low + 0.0, estimate.high + 0.0  # no minus before 0
+    return f"{estimate.value:.4g} [{low:.4g}, {high:.4g}]" + some

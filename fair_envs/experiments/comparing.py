@@ -20,13 +20,14 @@ from fair_envs.assessment import Evaluation
 from fair_envs.assessment.measured import measured_in
 from fair_envs.assessment.played import exactly
 from fair_envs.assessment.policies import Kind, kind_of, policy_named, scripted_in
-from fair_envs.assessment.result import PLAIN_WIDTH, Row, rounded, save_compact
+from fair_envs.assessment.result import PLAIN_WIDTH, Row, played_with, rounded, save_compact, told_few
 from fair_envs.assessment.result import table_of as every_number
 from fair_envs.core import check_count
 from fair_envs.evaluation.reports import short
+from fair_envs.experiments.contenders import COMPARED, Contender
 from fair_envs.experiments.entries import Entry, agreed, check_parameters, differences, entries_of, labels_of
 from fair_envs.experiments.evaluations import EvaluationCell, evaluation_cell, read_evaluation
-from fair_envs.experiments.findings import Contender, performance_of, told_beaten, told_changes
+from fair_envs.experiments.findings import performance_of, told_changes, told_rules
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.experiments.players import policy_tried
 from fair_envs.experiments.tables import TableOfRows, markdown
@@ -128,21 +129,43 @@ class Comparison:
         ]
 
     def sentences(self) -> list[str]:
-        """Return where a scripted policy is as good, what beats the best one, and who gains and loses."""
-        return [*told_beaten(self.contenders), *told_changes(self.contenders, self.reference)]
+        """Return how scripted policies relate to the methods, and who gains and loses with each method."""
+        return [*told_rules(self.contenders), *told_changes(self.contenders, self.reference)]
 
     def footnotes(self) -> list[str]:
         """Return the sentences, the notes, and how to read the table."""
-        level = 100 * self.contenders[0].performance.level
+        level, episodes = 100 * self.contenders[0].performance.level, int(self.about.get("episodes", 0))
         return [
             *self.sentences(),
             *self._about_reference(),
             *self.notes,
-            f"{level:g} % confidence intervals: over training seeds where there are several, otherwise over "
-            f"{self.about.get('episodes')} episodes, which do not show how much another training would differ.",
+            *self._about_trainings(),
+            f"{level:g} % confidence intervals: over training seeds where there are several, for these test episodes; "
+            f"otherwise over {episodes} episodes, which do not show how much another training would differ. Sentences "
+            "compare policies episode by episode, so differences can be clear although intervals overlap. About "
+            f"{self._compared()} intervals were looked at: {100 - level:g} % exclude 0 by chance if nothing differs.",
             "After ~: the noise floor, the mean gap after shuffling the group memberships of individuals; *: the gap "
-            "is larger than 95 % of these.",
+            "is larger than 95 % of these. Over several seeds, it is the mean gap that is compared.",
+            *told_few(episodes),
         ]
+
+    def _compared(self) -> int:
+        """Return about how many intervals of differences the sentences rest on."""
+        methods = sum(one.kind == "trained" for one in self.contenders)
+        rules = sum(one.kind == "scripted" and not one.uses_truth for one in self.contenders)
+        others = methods - 1 if self.reference is not None else 0
+        return 2 * methods * rules + others * (2 + len(COMPARED) + len(self.contenders[0].groups))
+
+    def _about_trainings(self) -> Iterator[str]:
+        """Yield how long methods were trained, and in which world all policies were tested."""
+        names: dict[int, list[str]] = {}
+        for one in self.contenders:
+            for steps in sorted({own.about.get("run", {}).get("steps", 0) for own in one.evaluations}):
+                names.setdefault(steps, []).append(one.name)
+        told = "; ".join(f"{steps:,} ({', '.join(own)})" for steps, own in sorted(names.items()) if steps)
+        if told:
+            yield f"Steps of each training: {told}."
+        yield played_with(self.contenders[0].evaluations[0])
 
     @property
     def reference(self) -> Contender | None:
@@ -197,10 +220,9 @@ class Comparison:
         try:
             from fair_envs.assessment.plots import plot_estimates, plot_price
 
-            points = [(self._heading(one), one.gap, one.performance) for one in self.contenders]
-            limits = [row.limit for own in self._rows.values() if (row := own["gap"]) is not None]
+            points = [(self._heading(one), one.gap, one.performance, one.within_noise) for one in self.contenders]
             titles = {"performance": self._performance_name(), "gap": TITLES["gap"].format(rate=self.rate)}
-            plot_price(points, folder / "price.png", noise=float(np.max(limits or [np.nan])), **titles)
+            plot_price(points, folder / "price.png", **titles)
             plot_estimates(
                 {self._heading(one): one.rates for one in self.contenders}, folder / "rates.png", title=self.rate
             )

@@ -119,12 +119,24 @@ def difference_interval(first: Estimate, second: Estimate) -> Estimate:
         >>> print(difference_interval(mean_interval([3, 4, 5]), mean_interval([1, 2, 3])))
         2 [-0.267, 4.267] (95 %, n = 3)
     """
-    squares = np.array([_standard_error(one) ** 2 for one in (first, second)])
-    units, total = np.array([first.n, second.n]), float(squares.sum())
-    n, parts = int(units.min()), float((squares**2 / np.maximum(units - 1, 1)).sum())
-    freedom = total**2 / parts if parts > 0 else float(n - 1)
-    error = float(np.sqrt(total))
-    return t_interval(first.value - second.value, standard_error=error, freedom=freedom, n=n, level=first.level)
+    parts = [(_standard_error(one) ** 2, float(max(one.n - 1, 1))) for one in (first, second)]
+    return summed_interval(first.value - second.value, parts, n=min(first.n, second.n), level=first.level)
+
+
+def summed_interval(value: float, parts: Sequence[tuple[float, float]], *, n: int, level: float = 0.95) -> Estimate:
+    """Return a number with independent sources of uncertainty, with the interval of Welch and Satterthwaite.
+
+    Args:
+        value: The number.
+        parts: Variance and degrees of freedom of each source; an unknown variance, NaN, gives an undefined interval.
+        n: The number of units, for the estimate.
+        level: Confidence level of the interval, in (0, 1).
+    """
+    variance, freedom = np.array(parts, np.float64).T
+    total = float(variance.sum())
+    divisor = float((variance**2 / np.maximum(freedom, 1)).sum())
+    found = total**2 / divisor if divisor > 0 else float(n - 1)
+    return t_interval(value, standard_error=float(np.sqrt(total)), freedom=found, n=n, level=level)
 
 
 def _standard_error(estimate: Estimate) -> float:

@@ -163,6 +163,7 @@ def test_a_buffer_keeps_only_some_turns_of_an_episode_and_all_its_rewards() -> N
     for one, kept in zip(played, model.buffer.episodes, strict=True):
         assert (kept.samples, len(kept)) == (25, len(one))
         assert np.array_equal(kept.returns, one.returns)
+        assert one.turns is not None and kept.turns is not None
         assert (np.diff(kept.turns) >= 0).all() and kept.turns.max() > len(one) / 2
         rows = {
             (*row, action, step) for row, action, step in zip(one.observations, one.actions, one.turns, strict=True)
@@ -188,7 +189,7 @@ def test_every_turn_of_an_episode_is_kept_equally_often() -> None:
     assert whole.thinned(6, rng) is whole
     counts = np.bincount(np.concatenate([part.actions for part in kept]), minlength=steps)
     assert np.abs(counts - 1000).max() < 130  # five standard deviations
-    assert all(np.array_equal(part.turns, part.actions) for part in kept)
+    assert all(part.turns is not None and np.array_equal(part.turns, part.actions) for part in kept)
 
 
 def test_a_buffer_of_whole_and_thinned_episodes_is_restored() -> None:
@@ -202,7 +203,7 @@ def test_a_buffer_of_whole_and_thinned_episodes_is_restored() -> None:
     other.restore(packed(entries, played=2))
     for one, kept in zip((thin, short), other.episodes, strict=True):
         assert np.array_equal(one.actions, kept.actions)
-        assert np.array_equal(one.steps(np.arange(one.samples)), kept.turns)
+        assert kept.turns is not None and np.array_equal(one.steps(np.arange(one.samples)), kept.turns)
 
 
 def test_the_names_of_the_groups_head_the_results_of_a_run(tmp_path: Path) -> None:
