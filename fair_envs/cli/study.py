@@ -7,7 +7,7 @@ import typer
 
 from fair_envs.cli.app import app
 from fair_envs.cli.evaluate import show_comparison
-from fair_envs.cli.shared import ID_HELP, Param, ShowProgress, assigned, imported_id, new_path
+from fair_envs.cli.shared import ID_HELP, Param, ShowProgress, environment_parameters, imported_id, new_path, resumable
 
 
 @app.command()
@@ -41,17 +41,20 @@ def study(
     from fair_envs.experiments.study import Study, failures, run_study
     from fair_envs.support.imports import permissions
 
-    imported_id(env_id, own=True)
     chosen = Study(
         env_id=env_id,
-        parameters=assigned(param or (), what="param"),
+        parameters=environment_parameters(imported_id(env_id, own=True), param),
         steps=steps,
         episodes=episodes,
         imports=sorted(permissions().modules),
     )
     folder = new_path(None, stem="study") if out is None else out
-    found = run_study(chosen, folder, methods=method or (), seeds=seeds, jobs=jobs, runs=runs, progress=progress)
+    with resumable(f"the same command and --out {folder}", begun=folder / "study.json"):
+        found = run_study(chosen, folder, methods=method or (), seeds=seeds, jobs=jobs, runs=runs, progress=progress)
     show_comparison(found)
-    for line in failures(folder):
-        typer.echo(f"failed: {line}")
     typer.echo(f"saved {folder}")
+    failed = failures(folder)
+    for line in failed:
+        typer.echo(f"failed: {line}", err=True)
+    if failed:
+        raise typer.Exit(1)

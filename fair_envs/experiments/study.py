@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 from fair_envs.assessment.result import read, save_compact
@@ -21,7 +22,8 @@ from fair_envs.core import check_count
 from fair_envs.experiments.comparing import Comparison, compare, used
 from fair_envs.support.files import read_json, replace_file
 from fair_envs.support.progress import progress_bar
-from fair_envs.tasks import task_of
+from fair_envs.support.stopping import stoppable
+from fair_envs.tasks import environment_id, task_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,24 +32,25 @@ class Study:
 
     Attributes:
         env_id: The environment, also ``module:Id``.
-        parameters: Its parameters, as texts by name; they override those of the task.
+        parameters: Its parameters; they override those of the task.
         steps: Steps of each training; None: as each method recommends.
         episodes: Test episodes of each run.
         imports: Modules that register the user's own environments and methods.
 
     Raises:
-        ValueError: A number is below 1, or the environment is unknown.
+        ValueError: A number is below 1, the environment is unknown, or a parameter is outside its range.
+        TypeError: A parameter is unknown.
     """
 
     env_id: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     steps: int | None = None
     episodes: int = 32
     imports: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Check the numbers and the environment."""
-        task_of(self.env_id)
+        """Check the numbers, the environment and its parameters."""
+        task_of(self.env_id).rules(**self.parameters)
         check_count("episodes", self.episodes)
         if self.steps is not None:
             check_count("steps", self.steps)
@@ -56,26 +59,74 @@ class Study:
         """Return the methods that train on the environment, and whose policies play by themselves."""
         from fair_envs.baselines import methods as registry
 
-        rules = task_of(self.env_id).rules()
+        rules, given = task_of(self.env_id).rules(**self.parameters), {"parameters": dict(self.parameters)}
         return [
-            one.name for one in registry.methods() if one.policy is not None and not one.reason(self.env_id, rules, {})
+            one.name
+            for one in registry.methods()
+            if one.policy is not None and not one.reason(self.env_id, rules, given)
         ]
 
     def words(self) -> list[str]:
         """Return the parameters as words of a command."""
-        return [word for name, value in self.parameters.items() for word in ("--param", f"{name}={value}")]
+        return [word for name, value in self.parameters.items() for word in ("--param", f"{name}={_text(value)}")]
 
-    def command(self, *words: str) -> str:
-        """Run a `fair-envs` command in a process with one thread; return why it failed, or ""."""
-        imports = [word for name in self.imports for word in ("--import", name)]
-        done = subprocess.run(
-            [sys.executable, "-m", "fair_envs.cli", *imports, *words, "--no-progress"],
-            env={**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"},
-            capture_output=True,
-            text=True,
-        )
-        lines = (done.stderr or done.stdout or "").strip().splitlines()
-        return (lines[-1] if lines else f"exit status {done.returncode}") if done.returncode else ""
+    def check(self, run: Path, method: str, seed: int) -> None:
+        """Raise ValueError if the run in a folder is not the training of a method with a seed in this study."""
+        kept = read_json(run / "config.json", dict)
+        kept["env_id"] = str(kept.get("env_id")).rpartition(":")[2]
+        wanted = {"env_id": environment_id(self.env_id), "algorithm": method, "seed": seed}
+        wanted |= {} if self.steps is None else {"steps": self.steps}
+        parameters = json.loads(json.dumps(task_of(self.env_id).merged(self.parameters)))
+        for name, value in {**wanted, "parameters": parameters}.items():
+            if kept.get(name) != value:
+                raise ValueError(
+                    f"{run} must be a run of this study, with {name}={value!r}, got {kept.get(name)!r}; use another "
+                    "folder for the runs"
+                )
+
+
+def _text(value: Any) -> str:
+    """Return a parameter as `fair_envs.support.parameters.value_of` reads it."""
+    return ",".join(map(_text, value)) if isinstance(value, list | tuple) else str(value)
+
+
+class Commands:
+    """Runs `fair-envs` commands in processes with one thread, until it is stopped.
+
+    Args:
+        imports: Modules that the processes import first.
+    """
+
+    def __init__(self, imports: Sequence[str]) -> None:
+        self._options = [word for name in imports for word in ("--import", name)]
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock, self._stopped = Lock(), False
+
+    def run(self, *words: str) -> str:
+        """Run a command; return why it failed, or ""."""
+        with self._lock:
+            if self._stopped:
+                return "stopped"
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fair_envs.cli", *self._options, *words, "--no-progress"],
+                env={**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            self._running.add(process)
+        said, errors = process.communicate()
+        self._running.discard(process)
+        lines = (errors or said).strip().splitlines()
+        why = lines[-1].removeprefix("fair-envs: ") if lines else f"exit status {process.returncode}"
+        return why if process.returncode else ""
+
+    def stop(self) -> None:
+        """Stop the running commands in order, and start no others: a training saves a checkpoint first."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                process.terminate()
 
 
 @dataclass(frozen=True)
@@ -88,6 +139,7 @@ class Cell:
         seed: The seed.
         folder: The folder of the study.
         runs: The folder of its runs.
+        commands: Runs its commands.
     """
 
     study: Study
@@ -95,6 +147,7 @@ class Cell:
     seed: int
     folder: Path
     runs: Path
+    commands: Commands
 
     @property
     def name(self) -> str:
@@ -108,7 +161,7 @@ class Cell:
 
     def complete(self) -> str:
         """Train or resume the run and evaluate it, unless its evaluation is stored; return why it failed, or ""."""
-        if self.stored.exists():
+        if self._is_evaluated():
             return ""
         try:
             error = self._train() or self._evaluate()
@@ -116,23 +169,27 @@ class Cell:
             error = str(damage)
         return f"{self.name}: {error}" if error else ""
 
-    def _train(self) -> str:
-        from fair_envs.baselines.runs import Run
+    def _is_evaluated(self) -> bool:
+        """Return whether an evaluation is stored that can be read."""
+        try:
+            return self.stored.exists() and bool(read(self.stored))
+        except ValueError:
+            return False
 
+    def _train(self) -> str:
         run = self.runs / self.name
         if (run / "config.json").exists():
-            kept = Run(run)
-            finished = kept.logged_steps() >= kept.config().get("steps", 0)
-            return "" if finished else self.study.command("train", "--out", str(run), "--resume")
+            self.study.check(run, self.method, self.seed)
+            return self.commands.run("train", "--out", str(run), "--resume")  # does nothing if it is complete
         steps = [] if self.study.steps is None else ["--steps", str(self.study.steps)]
         words = ["--out", str(run), "--seed", str(self.seed), *steps, *self.study.words()]
-        return self.study.command("train", self.method, self.study.env_id, *words)
+        return self.commands.run("train", self.method, self.study.env_id, *words)
 
     def _evaluate(self) -> str:
         with TemporaryDirectory() as place:
             found = Path(place) / "found"
             words = ["--policy", str(self.runs / self.name), "--episodes", str(self.study.episodes)]
-            error = self.study.command("evaluate", self.study.env_id, *words, "--out", str(found))
+            error = self.commands.run("evaluate", self.study.env_id, *words, "--out", str(found))
             if not error:
                 of_run = [used(replace(one, policy=self.method)) for one in read(found / "evaluation.json")]
                 save_compact(of_run, self.stored)
@@ -151,7 +208,9 @@ def run_study(
 ) -> Comparison:
     """Train and evaluate what is missing, compare what is stored, and save the comparison in the folder.
 
-    Cells that fail are listed in ``failed.json``; they run again the next time.
+    Earlier results in the folder are compared too, also of methods and seeds that are not asked for this time. Cells
+    that fail are listed in ``failed.json``; they run again the next time. Ctrl-C, SIGTERM and SIGHUP stop the trainings
+    in order; the same call continues.
 
     Args:
         study: What is trained and compared.
@@ -163,9 +222,10 @@ def run_study(
         progress: Whether to show a progress bar.
 
     Raises:
-        ValueError: A method is unknown or does not train on the environment, a number is below 1, or the folder holds
-            another study.
+        ValueError: A method is unknown or does not train on the environment with these parameters, a number is below 1,
+            or the folder holds another study.
         RuntimeError: No cell has an evaluation.
+        KeyboardInterrupt: A signal has stopped the study.
     """
     from fair_envs.baselines import methods as registry
 
@@ -173,23 +233,40 @@ def run_study(
     for name, number in (("seeds", seeds), ("jobs", jobs)):
         check_count(name, number)
     for name in methods:
-        registry.method_for(name, study.env_id, {})
+        registry.method_for(name, study.env_id, {"parameters": dict(study.parameters)})
     _keep(study, place)
     names = list(dict.fromkeys(methods)) or study.supported()
-    held = place / "runs" if runs is None else Path(runs)
-    cells = [Cell(study, name, seed, place, held) for seed in range(seeds) for name in names]
+    held, commands = place / "runs" if runs is None else Path(runs), Commands(study.imports)
+    cells = [Cell(study, name, seed, place, held, commands) for seed in range(seeds) for name in names]
     failed = []
-    with ThreadPoolExecutor(jobs) as pool, progress_bar("studying", total=len(cells), shown=progress) as advanced:
-        for error in pool.map(Cell.complete, cells):
-            failed += [error] if error else []
-            advanced()
-    replace_file(place / "failed.json", (json.dumps(failed, indent=1) + "\n").encode())
-    stored = sorted(str(cell.stored) for cell in cells if cell.stored.exists())
+    with (
+        stoppable(),
+        ThreadPoolExecutor(jobs) as pool,
+        progress_bar("studying", total=len(cells), shown=progress) as up,
+    ):
+        try:
+            for error in pool.map(Cell.complete, cells):
+                failed += [error] if error else []
+                up()
+        except KeyboardInterrupt:
+            commands.stop()
+            raise
+    _keep_failures(failed, place)
+    stored = sorted(map(str, (place / "evaluations").glob("*.json")))
     if not stored:
         raise RuntimeError(f"nothing to compare: {'; '.join(failed)}")
     found = compare(stored, progress=progress)
     found.save(place)
     return found
+
+
+def _keep_failures(failed: Sequence[str], folder: Path) -> None:
+    """Store why cells failed; without failures, there is no file."""
+    file = folder / "failed.json"
+    if failed:
+        replace_file(file, (json.dumps(failed, indent=1) + "\n").encode())
+    else:
+        file.unlink(missing_ok=True)
 
 
 def _keep(study: Study, folder: Path) -> None:
@@ -212,7 +289,8 @@ def _keep(study: Study, folder: Path) -> None:
 
 def failures(folder: Path) -> list[Any]:
     """Return why cells of a study failed when it last ran."""
-    return list(read_json(folder / "failed.json", list))
+    file = folder / "failed.json"
+    return list(read_json(file, list)) if file.exists() else []
 
 
-__all__ = ["Cell", "Study", "failures", "run_study"]
+__all__ = ["Cell", "Commands", "Study", "failures", "run_study"]
