@@ -114,7 +114,13 @@ class Method:
             given: The given settings, including ``parameters``.
         """
         if not isinstance(rules, Rules):
-            return self.unsupported(env_id, rules, given) if self.own else "needs an environment of fair_envs.register"
+            if not self.own:
+                return "needs an environment of fair_envs.register"
+            space = rules.observation_space(None)
+            if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+                kind = type(space).__name__
+                return f"needs observations in one array, and they are in a {kind}: wrap it in FlattenObservation"
+            return self.unsupported(env_id, rules, given)
         return self.unsupported(env_id, rules, given)
 
     def fields(self) -> Iterator[dataclasses.Field[Any]]:

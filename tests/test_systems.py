@@ -3,6 +3,7 @@
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
@@ -11,7 +12,7 @@ import pytest
 
 from fair_envs import make_rules
 from fair_envs.core import draws
-from fair_envs.evaluation import RandomPolicy, choose
+from fair_envs.evaluation import ParallelWorld, RandomPolicy, choose
 from fair_envs.evaluation.systems import (
     Episodes,
     can_flip,
@@ -446,3 +447,11 @@ def test_rewards_of_unknown_agents_and_episodes_without_agents_are_refused() -> 
     env.reset = without_agents
     with pytest.raises(ValueError, match=r"env must have agents after reset\(seed=0\), got none"):
         play_parallel(env, ATTRIBUTES, lambda *_: 1, sensitive=["old"], episodes=1)
+
+
+def test_policies_in_parallel_environments_have_random_numbers_of_their_own() -> None:
+    """Gymnasium gives an environment default_rng(seed), whose numbers a policy must not see."""
+    env = SimpleNamespace(possible_agents=["a", "b"], agents=["a", "b"], reset=lambda seed: ({}, {}))
+    world = ParallelWorld(env, seed=5)
+    assert not np.isin(world.uniforms(), np.random.default_rng(5).random(100)).any()
+    assert np.array_equal(world.uniforms(), ParallelWorld(env, seed=5).uniforms())

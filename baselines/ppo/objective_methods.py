@@ -40,14 +40,15 @@ STRENGTHS: Mapping[str, Mapping[str, Any]] = {
 def preset_of(name: str) -> Callable[[str, Mapping[str, Any]], Mapping[str, Any]]:
     """Return the presets of a method: those of the PPO family, with its strength and, for agents, own credit.
 
-    What many other agents earn hides the effect of an agent's own action.
+    What many other agents earn hides the effect of an agent's own action. A limited measure has no own part.
     """
     shared = recommended_preset(ObjectiveTraining, **STRENGTHS.get(name, {}))
 
     def preset(chosen: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
         values = shared(chosen, given)
         agents = rules_for(given["env_id"], **values["parameters"]).multi_agent
-        return {**values, "credit": "own" if agents else "common"}
+        of_rates = given.get("measure") in (None, "rate")
+        return {**values, "credit": "own" if agents and of_rates else "common"}
 
     return preset
 

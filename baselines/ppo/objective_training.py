@@ -65,6 +65,8 @@ class ObjectiveTraining(PPOSettings):
         check_sharing(self.sharing, self)
         if self.credit == "own" and not rules.multi_agent:
             raise ValueError(f"credit must be 'common' on {self.env_id}, which has one decision-maker, got 'own'")
+        if self.credit == "own" and self.limits_cost:
+            raise ValueError(f"credit must be 'common' to limit {self.measure}, which agents cause together, got 'own'")
 
     @property
     def limits_cost(self) -> bool:

@@ -248,7 +248,8 @@ def spaces_table(rules: Rules) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False)
     observation = rules.observation_space(rules.params)
     table.add_row("agents", str(rules.agents(rules.params)))
-    table.add_row("an agent observes", Text(f"{type(observation).__name__}{observation.shape} of {observation.dtype}"))
+    of_array = f"{type(observation).__name__}{observation.shape} of {observation.dtype}"
+    table.add_row("an agent observes", Text(str(observation) if observation.shape is None else of_array))
     table.add_row("an agent acts", Text(str(rules.action_space(rules.params))))
     return table
 

@@ -92,11 +92,20 @@ def _check(model: Any, rules: Any) -> bool:
 
 
 def _last_entry(model: Any, agents: int, groups: int) -> str | None:
-    """Return what a model's observations end with, "group" or "agent"; None if it is neither."""
+    """Return what a model's observations end with, "group" or "agent"; None if it is neither.
+
+    Raises:
+        ModelMismatchError: It could be both, because there are as many agents as groups.
+    """
     named: str | None = getattr(getattr(model, "policy", None), "member_of", None)
     if named is not None:
         return named
     top = float(model.observation_space.high[-1])
+    if top == groups - 1 == agents - 1 > 0:
+        raise ModelMismatchError(
+            f"model must tell whether its observations end with the agent's group or index, got the same limit, {top:g}, "
+            "for both; use a function of observations that calls model.predict instead"
+        )
     if groups > 1 and top == groups - 1:
         return "group"
     return "agent" if top == agents - 1 else None

@@ -120,6 +120,18 @@ def test_a_last_entry_that_is_neither_group_nor_index_is_refused() -> None:
         policy_of_model(model, rules)
 
 
+def test_a_last_entry_that_could_be_both_group_and_index_is_refused() -> None:
+    pair = {**LITTLE, "agents": 2}
+    rules = fair_envs.make_rules("FairHarvest-v0", **pair)
+    for append in ("group", "agent"):
+        model = sb3.PPO("MlpPolicy", fair_envs.make_sb3("FairHarvest-v0", append=append, **pair), **SMALL)
+        with pytest.raises(ValueError, match="must tell whether its observations end with the agent's group or index"):
+            policy_of_model(model, rules)
+    named = sb3.PPO("MlpPolicy", fair_envs.make_sb3("FairHarvest-v0", append="agent", **pair), **SMALL)
+    named.policy.member_of = "agent"
+    assert not policy_of_model(named, rules).append_group
+
+
 def test_the_most_likely_action_is_taken_if_asked_for() -> None:
     env: Any = gym.make("FairLending-v0", **LOANS)
     model = sb3.PPO("MlpPolicy", env, **SMALL)

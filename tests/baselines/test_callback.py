@@ -128,6 +128,13 @@ def test_the_training_stops_when_a_measure_is_above_or_below_the_limit() -> None
     assert steps == [33, 128, 128, 128]  # in the first step after the rollout
 
 
+def test_the_training_does_not_stop_during_the_warmup() -> None:
+    for warmup, expected in ((0, 33), (32, 33), (33, 65), (65, 97)):
+        always = FunctionMeasure(1, lambda info: np.zeros(1))
+        model, _ = logged(Office(), FairnessCallback([always], steps=32, stop_at=0.5, warmup=warmup), steps=128)
+        assert model.num_timesteps == expected, warmup
+
+
 @pytest.mark.parametrize("given", ["equal_opportunity", TRUE_POSITIVE])
 def test_one_measure_can_be_given_without_a_list(given: Any) -> None:
     _, rows = logged(Office(), FairnessCallback(given, steps=32))

@@ -10,7 +10,12 @@ import torch as th
 
 from fair_envs.baselines import methods
 from fair_envs.baselines.ppo.functions import OBJECTIVES, AlphaFair, Lagrangian
-from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
+from fair_envs.baselines.ppo.objective_training import (
+    ObjectiveTraining,
+    load_objective,
+    make_objective,
+    train_objective,
+)
 from fair_envs.baselines.training import measure_of
 from fair_envs.metrics.rates import SELECTION, TRUE_POSITIVE
 from fair_envs.registration import TABLE
@@ -49,6 +54,12 @@ def test_interrupted_and_resumed_it_ends_as_if_it_had_not_been(name: Any, where:
     loaded, stored = load_objective(tmp_path / "part")
     assert stored == settings
     assert np.array_equal(policy_weights(loaded), policy_weights(resumed))
+
+
+@pytest.mark.parametrize("credit", ["common", "own"])
+def test_credit_reaches_the_learner(credit: Any) -> None:
+    model = make_objective(ObjectiveTraining(algorithm="nash", credit=credit, **CARS, **TINY))
+    assert model.credit == credit and model.stream_heads == (2 if credit == "own" else 6)
 
 
 def test_settings_become_arguments_of_the_function() -> None:

@@ -220,6 +220,19 @@ def test_luck_shows_as_an_interval_and_every_command_meets_the_same() -> None:
     assert estimate.low < estimate.value < estimate.high
 
 
+def test_test_episodes_sample_actions_with_other_numbers_than_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = model().learn(500)
+    play, drawn = learner.play, []
+
+    def watched(*args: Any, **given: Any) -> Any:
+        drawn.append(given["rng"].random())
+        return play(*args, **given)
+
+    monkeypatch.setattr(learner, "play", watched)
+    coverage.cover(learner, commands=[Command(np.zeros(2), 1.0)], episodes=2, seed=7)
+    assert drawn and drawn[0] != np.random.default_rng(7).random()
+
+
 def test_nothing_to_ask_for_is_named() -> None:
     with pytest.raises(ValueError, match="commands must hold at least one, got none"):
         coverage.cover(model(), commands=[])

@@ -53,3 +53,11 @@ def test_agents_learn_from_their_own_part_of_expected_returns(env_id: str, credi
     assert method_for("nash", env_id).configured({"env_id": env_id, "algorithm": "nash"}).credit == credit
     if credit == "own":
         assert method_for("fair-ppo", env_id).configured({"env_id": env_id, "algorithm": "fair-ppo"}).credit == "common"
+
+
+def test_a_limit_on_a_measure_has_no_own_part() -> None:
+    given = {"env_id": "FairHarvest-v0", "algorithm": "lagrangian"}
+    method = method_for("lagrangian", "FairHarvest-v0")
+    assert [method.configured({**given, "measure": name}).credit for name in ("rate", "short")] == ["own", "common"]
+    with pytest.raises(ValueError, match="credit must be 'common' to limit short, which agents cause together"):
+        method.configured({**given, "measure": "short", "credit": "own"})
