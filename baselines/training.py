@@ -146,6 +146,8 @@ class Training(PPOSettings):
             raise ValueError(
                 f"lanes must be even for penalty {self.penalty!r}, with half of them for each game, got {self.lanes}"
             )
+        if self.algorithm == "fair-ppo":
+            self._check_penalty()
         if len(self.bounds) not in (0, 2):
             raise ValueError(f"bounds must be the least and the largest reward, got {self.bounds!r}")
         if self.shared and self.sharing == "none":
@@ -155,6 +157,16 @@ class Training(PPOSettings):
                 "equivariance must be 0 if all agents share one network, which has no other to be pulled towards, got "
                 f"{self.equivariance:g}; use sharing 'none' or 'groups'"
             )
+
+    def _check_penalty(self) -> None:
+        """Raise ValueError for a setting of the penalty on returns where a measure is penalised."""
+        if compares_returns(rules_for(self.env_id, **self.parameters)) and not self.measure:
+            return
+        for one in dataclasses.fields(self):
+            if one.name in OF_RETURNS and getattr(self, one.name) != one.default:
+                what = f"{one.name} must be {one.default!r} if a measure is penalised"
+                why = "as with measure=..." if self.measure else f"as on {self.env_id}, without agents of two groups"
+                raise ValueError(f"{what}, {why}, got {getattr(self, one.name)!r}")
 
     @property
     def shared_by(self) -> Sharing:
@@ -307,8 +319,7 @@ def learner_of(config: Training) -> tuple[type[OnPolicyAlgorithm], dict[str, Any
     """Return the learner class of an algorithm and its specific settings.
 
     Raises:
-        ValueError: A setting of the penalty on returns is given where a measure is penalised, or the measure does not
-            exist in the environment.
+        ValueError: The measure does not exist in the environment.
     """
     if config.algorithm == "sb3-ppo":
         return sb3.PPO, {}
@@ -317,17 +328,13 @@ def learner_of(config: Training) -> tuple[type[OnPolicyAlgorithm], dict[str, Any
         return PPO, {name: getattr(config, name) for name in names}
     rules = rules_for(config.env_id, **config.parameters)
     if compares_returns(rules) and not config.measure:
-        names += ["penalty", *OF_RETURNS, "alpha", "weight"]
+        names += [*OF_RETURNS, "alpha", "weight"]
         return FairPPO, {name: getattr(config, name) for name in names}
-    for one in dataclasses.fields(config):
-        if one.name in OF_RETURNS and getattr(config, one.name) != one.default:
-            what = f"{one.name} must be {one.default!r}"
-            raise ValueError(f"{what} if a measure is penalised, got {getattr(config, one.name)!r}")
     short = measure_of(config, config.measure or "short", rules)
     return MeasurePPO, {"short": short, **{name: getattr(config, name) for name in (*names, "alpha", "weight")}}
 
 
-OF_RETURNS = ("beta", "mode", "credit", "tolerance")
+OF_RETURNS = ("penalty", "beta", "mode", "credit", "tolerance")
 """Settings of fair-PPO that only the penalty on the returns of two groups of agents has."""
 
 

@@ -312,9 +312,16 @@ class SingleWorld(World):
         return policy_numbers(self._seed, self._time).random(shape)
 
     def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
-        """Play one step."""
-        space = self.env.action_space
-        before, chosen = self.observation, np.asarray(action)[0]
+        """Play one step.
+
+        Raises:
+            ValueError: The action has another shape.
+        """
+        space, numbers = self.env.action_space, np.asarray(action)
+        if numbers.shape[:1] != (1,) or numbers.size != np.prod(space.shape or 1):
+            wanted = (1, 1, *(space.shape or ()))
+            raise ValueError(f"policy must return actions of shape {wanted}, got an array of shape {numbers.shape}")
+        before, chosen = self.observation, numbers[0]
         if isinstance(space, gym.spaces.Discrete):
             given: Any = int(chosen.reshape(-1)[0])
         else:

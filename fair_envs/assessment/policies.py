@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from fair_envs.evaluation import Policy, RandomPolicy, as_policy, policy_of_model, scripted
+from fair_envs.evaluation import ModelMismatchError, Policy, RandomPolicy, as_policy, policy_of_model, scripted
 from fair_envs.evaluation.policy import Act
 from fair_envs.support.files import read_json
 from fair_envs.support.imports import imported, refuse_stored_paths
@@ -56,7 +56,13 @@ def policy_named(name: str, rules: Any, *, deterministic: bool = False) -> Polic
         return RandomPolicy(rules)
     if is_zip(name) or is_run(name):
         load: Callable[..., Policy] = imported(LOADER)
-        return load(Path(name), rules, deterministic=deterministic)
+        try:
+            return load(Path(name), rules, deterministic=deterministic)
+        except ModelMismatchError as error:
+            if is_zip(name):
+                raise
+            trained = settings_of_run(Path(name)).get("env_id")
+            raise ModelMismatchError(f"{error}; {name} was trained in {trained}") from error
     if ":" in name:
         return as_policy(function_named(name))
     if name not in rules.policies and is_path(name):
@@ -113,6 +119,10 @@ def settings_of_run(folder: Path) -> dict[str, Any]:
         FileNotFoundError: The folder is not a run.
         ValueError: The run is damaged, or names functions to import that are not trusted.
     """
+    if not (folder / "config.json").is_file():
+        stored = folder / "evaluations.json"
+        told = f"; its evaluations are compared with: fair-envs compare {stored}" if stored.is_file() else ""
+        raise FileNotFoundError(f"policy must be the folder of a run, with a config.json, got {str(folder)!r}{told}")
     kept = read_json(folder / "config.json", dict)
     refuse_stored_paths(kept, file=folder / "config.json")
     return kept

@@ -103,8 +103,8 @@ def _last_entry(model: Any, agents: int, groups: int) -> str | None:
     top = float(model.observation_space.high[-1])
     if top == groups - 1 == agents - 1 > 0:
         raise ModelMismatchError(
-            f"model must tell whether its observations end with the agent's group or index, got the same limit, {top:g}, "
-            "for both; use a function of observations that calls model.predict instead"
+            f"model must tell whether its observations end with the agent's group or index, got the limit {top:g} of "
+            "both; use a function of observations that calls model.predict instead"
         )
     if groups > 1 and top == groups - 1:
         return "group"

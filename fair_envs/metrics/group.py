@@ -270,9 +270,9 @@ def _having(spec: FairSpec, criteria: Criteria) -> Flags:
 def _values(spec: FairSpec, name: str) -> tuple[str, ...]:
     if name not in spec.sensitive:
         known = ", ".join(spec.sensitive) or "none"
-        raise ValueError(
-            f"groups must use the sensitive attributes ({known}), got {name!r}{meant(name, spec.sensitive)}"
-        )
+        own, equals, value = str(name).partition("=")
+        here = f"; write {{{own!r}: {value!r}}} for one value" if equals else meant(name, spec.sensitive)
+        raise ValueError(f"groups must use the sensitive attributes ({known}), got {name!r}{here}")
     return spec.sensitive[name]
 
 

@@ -120,6 +120,26 @@ def test_a_last_entry_that_is_neither_group_nor_index_is_refused() -> None:
         policy_of_model(model, rules)
 
 
+def test_a_run_of_another_environment_is_named(tmp_path: Path) -> None:
+    from fair_envs.baselines.training import Training, train
+
+    tiny: dict[str, Any] = {"lanes": 2, "n_steps": 8, "batch_size": 8, "n_epochs": 1, "steps": 16}
+    train(Training(env_id="FairLending-v0", parameters=LOANS, sharing="all", **tiny), out=tmp_path / "run")
+    told = f"model must take observations .*; {tmp_path / 'run'} was trained in FairLending-v0"
+    with pytest.raises(ValueError, match=told):
+        evaluate("FairHiring-v0", tmp_path / "run", **QUICK)
+    stored = tmp_path / "study" / "evaluations.json"
+    stored.parent.mkdir()
+    stored.write_text("[]")
+    with pytest.raises(FileNotFoundError, match=f"policy must be the folder of a run, .* compare {stored}"):
+        evaluate("FairLending-v0", stored.parent, **QUICK)
+
+
+def test_a_function_that_returns_another_shape_is_named() -> None:
+    with pytest.raises(ValueError, match=r"policy must return actions of shape \(1, 1\), got an array of shape \(\)"):
+        evaluate(Office(), lambda observation, uniforms: np.array(1), **QUICK)
+
+
 def test_a_last_entry_that_could_be_both_group_and_index_is_refused() -> None:
     pair = {**LITTLE, "agents": 2}
     rules = fair_envs.make_rules("FairHarvest-v0", **pair)
