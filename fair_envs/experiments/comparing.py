@@ -141,13 +141,19 @@ class Comparison:
             *self.notes,
             *self._about_trainings(),
             f"{level:g} % confidence intervals: over training seeds where there are several, for these test episodes; "
-            f"otherwise over {episodes} episodes, which do not show how much another training would differ. Sentences "
-            "compare policies episode by episode, so differences can be clear although intervals overlap. About "
-            f"{self._compared()} intervals were looked at: {100 - level:g} % exclude 0 by chance if nothing differs.",
+            f"otherwise over {episodes} episodes, which do not show how much another training would differ.",
+            f"{self._how_compared()} About {self._compared()} intervals were looked at: {100 - level:g} % exclude 0 by "
+            "chance if nothing differs.",
             "After ~: the noise floor, the mean gap after shuffling the group memberships of individuals; *: the gap "
             "is larger than 95 % of these. Over several seeds, it is the mean gap that is compared.",
             *told_few(episodes),
         ]
+
+    def _how_compared(self) -> str:
+        """Return whether the sentences compare policies episode by episode."""
+        if all(own.of_episodes for one in self.contenders for own in one.evaluations):
+            return "Sentences compare policies episode by episode: differences can be clear although intervals overlap."
+        return "Sentences compare evaluations that were stored without their episodes as independent ones."
 
     def _compared(self) -> int:
         """Return about how many intervals of differences the sentences rest on."""

@@ -199,6 +199,9 @@ def solve(
 class Lender(DecisionMaker):
     """Gives loans by group and score; subclasses define the probabilities.
 
+    All lenders know how likely each group repays at each score (`Lending.repayment`), as a bank does from its past
+    loans. Methods have to learn it. Lenders do not know who will repay.
+
     Args:
         env: FairLending, of any interface, or its rules.
 
