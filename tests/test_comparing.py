@@ -130,6 +130,22 @@ def test_methods_are_compared_with_reward_only_ppo_or_else_with_the_best() -> No
     assert chosen.reference == fair and "highest performance" not in str(chosen)
 
 
+def test_it_says_how_long_methods_were_trained_and_what_the_sentences_rest_on() -> None:
+    def trained(name: str, *steps: int) -> Contender:
+        runs = [{"run": {"method": name, "seed": seed, "settings": {}, "steps": own}} for seed, own in enumerate(steps)]
+        return Contender(name, "trained", [replace(RICH, about=about) for about in runs])
+
+    rule = contender("rule", 0.95, 0.6, 0.4, kind="scripted")
+    told = comparison(trained("ppo", 640, 640), trained("pcn", 900, 700), trained("fair", 640), rule).footnotes()
+    assert "Steps of each training: 640 (ppo, fair); 700 to 900 (pcn)." in told
+    sentences = "Sentences compare evaluations that were stored without their episodes as independent ones."
+    assert f"{sentences} About 18 intervals were looked at: 5 % exclude 0 by chance if nothing differs." in told
+    kept = [Contender("ppo", "trained", [in_episodes([1.0, 2.0], [[5, 5]] * 2)])]
+    assert "Sentences compare policies episode by episode" in " ".join(comparison(*kept).footnotes())
+    few = "Warning: with fewer than 8 episodes, the intervals of rates and gaps are too narrow."
+    assert few not in str(comparison(*kept)) and few in str(replace(comparison(*kept), about={"episodes": 7}))
+
+
 def test_with_three_seeds_of_every_method_there_are_enough_to_tell() -> None:
     fair, base = contender("fair", 0.9, 0.7, 0.6), BASE._replace(evaluations=BASE.evaluations * 3)
     assert comparison(fair, base).sentences()[-1].startswith(f"{FEW}: fair (1).")
@@ -175,7 +191,7 @@ def test_it_says_how_scripted_policies_relate_to_the_methods() -> None:
         ((1.0, 0.8, 0.4), "as good"),
         ((1.1, 0.8, 0.4), "better"),
         ((1.0, 0.7, 0.4), "better"),
-        ((1.01, 0.8, 0.395), "better"),  # a gap that is larger by less than 2 % of the highest rate is not worse
+        ((1.01, 0.8, 0.395), "gains"),
         ((0.9, 0.8, 0.4), "worse"),
         ((1.0, 0.9, 0.4), "worse"),
         ((1.1, 0.9, 0.4), "gains"),
@@ -184,6 +200,12 @@ def test_it_says_how_scripted_policies_relate_to_the_methods() -> None:
 )
 def test_a_policy_relates_to_another_in_performance_and_gap(one: Any, expected: str) -> None:
     assert relation(contender("one", *one), BASE) == expected
+
+
+def test_not_worse_is_by_less_than_two_percent() -> None:
+    near, far = (contender("rule", 1.1, 0.8, gap, error=0.003) for gap in (0.4, 0.392))
+    assert (relation(near, BASE), relation(BASE, near)) == ("better", "worse")
+    assert relation(far, BASE) == "unclear"  # a gap that may be larger by more than 0.016
 
 
 def test_uncertainty_does_not_make_a_policy_as_good_as_another() -> None:

@@ -164,11 +164,15 @@ class Comparison:
 
     def _about_trainings(self) -> Iterator[str]:
         """Yield how long methods were trained, and in which world all policies were tested."""
-        names: dict[int, list[str]] = {}
+        names: dict[tuple[int, int], list[str]] = {}
         for one in self.contenders:
-            for steps in sorted({own.about.get("run", {}).get("steps", 0) for own in one.evaluations}):
-                names.setdefault(steps, []).append(one.name)
-        told = "; ".join(f"{steps:,} ({', '.join(own)})" for steps, own in sorted(names.items()) if steps)
+            steps = [own.about.get("run", {}).get("steps", 0) for own in one.evaluations]
+            names.setdefault((min(steps), max(steps)), []).append(one.name)
+        told = "; ".join(
+            f"{low:,}{f' to {high:,}' * (high > low)} ({', '.join(own)})"
+            for (low, high), own in sorted(names.items())
+            if low
+        )
         if told:
             yield f"Steps of each training: {told}."
         yield played_with(self.contenders[0].evaluations[0])

@@ -187,9 +187,9 @@ def told_bounds(names: Sequence[str]) -> str:
 def relation(one: Contender, other: Contender) -> Relation:
     """Return how a policy relates to another in performance and gap.
 
-    It is better if one of the two is clearly better and the other is not worse; as good if neither is worse; and it
-    gains performance or gives it up for the gap if one is clearly better and the other clearly worse. Not worse means
-    that the interval of the difference excludes a loss of more than `SAME`, so that few episodes or seeds never make a
+    It gains performance or gives it up for the gap if one of the two is clearly better and the other clearly worse. It
+    is better if one is clearly better and the other is not worse, and as good if neither is worse. Not worse means that
+    the interval of the difference excludes a loss of more than `SAME`, so that few episodes or seeds never make a
     policy as good as another. Two gaps within noise are the same.
     """
     more, moved = difference(one, other, "performance"), difference(one, other, "gap", "largest")
@@ -200,14 +200,14 @@ def relation(one: Contender, other: Contender) -> Relation:
     not_smaller = moved.low >= -SAME * _highest(other)
     if one.within_noise and other.within_noise:
         gap, not_larger, not_smaller = "same", True, True
+    trades: dict[tuple[Verdict, Verdict], Relation] = {("more", "more"): "gains", ("less", "less"): "gives"}
+    if (performance, gap) in trades:
+        return trades[performance, gap]
     if (performance == "more" and not_larger) or (gap == "less" and not_worse):
         return "better"
     if (performance == "less" and not_smaller) or (gap == "more" and not_lower):
         return "worse"
-    if not_worse and not_larger:
-        return "as good"
-    kinds: dict[tuple[Verdict, Verdict], Relation] = {("more", "more"): "gains", ("less", "less"): "gives"}
-    return kinds.get((performance, gap), "unclear")
+    return "as good" if not_worse and not_larger else "unclear"
 
 
 def performance_of(one: Contender) -> float:
