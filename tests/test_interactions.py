@@ -9,12 +9,11 @@ import pytest
 from fair_envs.core.interactions import (
     PERSONAL,
     FairSpec,
+    LaneRecord,
     blank_facts,
     columns,
     facts_dtype,
-    personal_rows,
     record,
-    rows,
 )
 
 AGENTS = FairSpec(
@@ -90,7 +89,7 @@ def test_each_individual_gets_its_own_row_and_a_copy_of_what_is_shared() -> None
     facts = blank_facts(AGENTS)
     facts["individual"], facts["late_count"], facts["decided"] = [[5, 6, 7]], 2, 1
     facts["late_individual"] = [[8, 9, -1, -1]]
-    people = personal_rows(AGENTS, facts, None)
+    people = LaneRecord(AGENTS).of_people(facts, None)
     assert [int(person["fair_individual"]) for person in people] == [5, 6, 7]
     assert [person["fair_late_individual"].tolist() for person in people] == [[8, 9, -1, -1]] * 3
     assert [int(person["fair_decided"]) for person in people] == [1, 1, 1]
@@ -107,7 +106,7 @@ def test_each_key_of_a_persons_row_tells_the_fact_of_its_name() -> None:
         facts[name] = 10 * k + np.arange(facts[name].size).reshape(facts[name].shape)
     probs = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
     whole = columns(AGENTS, facts, probs)
-    for person, row in enumerate(personal_rows(AGENTS, facts, probs)):
+    for person, row in enumerate(LaneRecord(AGENTS).of_people(facts, probs)):
         assert set(row) == set(whole)
         for name, column in whole.items():
             own = column[0][person] if name in PERSONAL else column[0]
@@ -115,8 +114,38 @@ def test_each_key_of_a_persons_row_tells_the_fact_of_its_name() -> None:
 
 
 def test_no_row_holds_a_python_scalar_or_a_bool() -> None:
-    (row,) = rows(columns(AGENTS, blank_facts(AGENTS), None))
+    row = LaneRecord(AGENTS)(blank_facts(AGENTS), None)
     assert all(isinstance(value, (np.ndarray, np.integer)) for value in row.values())
+
+
+SPECS = [
+    AGENTS,
+    APPLICANT,
+    replace(APPLICANT, features=(), sensitive={"a": ("x", "y"), "b": ("x", "y")}, groups=("p", "q", "r", "s")),
+    replace(APPLICANT, legitimate={"age": ("young", "old")}, actions=0, late_rows=3),
+    replace(APPLICANT, individuals=2, features=()),
+    replace(AGENTS, individuals=1),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("reported", [False, True])
+def test_the_record_of_one_lane_is_that_of_a_batch(spec: FairSpec, reported: bool) -> None:
+    rng, facts = np.random.default_rng(0), blank_facts(spec)
+    for name in facts.dtype.names or ():
+        facts[name] = rng.integers(0, 100, facts[name].shape)
+    shape = (1, spec.individuals, spec.actions)
+    probs = rng.random(shape).astype(np.float32) if reported else None
+    row, whole = LaneRecord(spec)(facts, probs), columns(spec, facts, probs)
+    assert list(row) == list(whole)
+    for name, column in whole.items():
+        own, wanted = row[name], column[0]
+        assert (type(own), own.dtype, own.shape) == (type(wanted), wanted.dtype, wanted.shape), name
+        np.testing.assert_array_equal(own, wanted, err_msg=name)
+    if row["fair_features"].size:
+        row["fair_features"].flat[0] = -5.0  # in the record's memory, as in the columns
+        assert facts["features"].flat[0] == -5.0
+    assert (len(LaneRecord(spec).of_people(facts, probs))) == (1 if spec.one_person else spec.individuals)
 
 
 def test_the_facts_of_a_lane_are_the_info_without_prefix() -> None:

@@ -5,6 +5,7 @@ that record, key by key, in one place. Missing values are -1, or 0 beside a mask
 a Python scalar, because each of these breaks a library that reads ``info``.
 """
 
+import math
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -268,12 +269,6 @@ _NAMES = {
 _ALL = itemgetter(*_NAMES.values())
 
 
-def rows(info: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """Return one dictionary for each row of the columns, with zero-dimensional values as NumPy scalars."""
-    count = len(next(iter(info.values())))
-    return [{name: column[k] for name, column in info.items()} for k in range(count)]  # iterating takes twice as long
-
-
 PERSONAL = tuple(
     PREFIX + name
     for name in (
@@ -291,45 +286,104 @@ PERSONAL = tuple(
 """The columns with one row for each individual."""
 
 
-def personal_rows(spec: FairSpec, facts: Facts, action_probs: Floats32 | None) -> list[dict[str, Any]]:
-    """Return one lane's record, shape (1,), as one dictionary for each individual; they share no memory."""
-    if spec.one_person:
-        return rows(columns(spec, facts, action_probs))
-    probs = _probs(spec, facts, action_probs)[0]
-    (
-        individual,
-        sensitive,
-        legitimate,
-        group,
-        action,
-        feedback,
-        late_individual,
-        late_feedback,
-        late_count,
-        late_dropped,
-        features,
-        outcome,
-        decided,
-    ) = _ALL(facts.reshape(()))  # its columns have no axis for lanes
-    late_count, late_dropped, decided = late_count[()], late_dropped[()], decided[()]
-    reported = []
-    for k in range(spec.individuals):  # written out: a loop over the names takes twice as long
-        reported.append(
+class LaneRecord:
+    """Reads the record of one lane, several times as fast as `columns`, without the axis for lanes.
+
+    Args:
+        spec: The environment's static description.
+    """
+
+    def __init__(self, spec: FairSpec) -> None:
+        self._people = () if spec.one_person else (spec.individuals,)
+        self._of_nobody = (*self._people, spec.actions)
+        self._tables: list[str] = []  # what has two axes
+        places: dict[Any, list[int | slice]] = {np.int64: [], np.float32: [], np.int8: []}  # a record's types, in order
+        first: dict[Any, int] = {}  # byte of each type
+        for name, (layout, offset, *_) in (facts_dtype(spec).fields or {}).items():
+            base, shape = layout.subdtype or (layout, ())
+            shape = shape[1:] if spec.one_person and PREFIX + name in PERSONAL else shape
+            start = (offset - first.setdefault(base.type, offset)) // base.itemsize
+            places[base.type].append(slice(start, start + math.prod(shape)) if len(shape) == 1 else start)
+            if len(shape) > 1:
+                self._tables.append(name)
+        self._integers, self._numbers = (itemgetter(*places[kind]) for kind in (np.int64, np.float32))
+        self._of_integers = np.int64, first[np.float32] // 8
+        self._of_numbers = np.float32, (first[np.int8] - first[np.float32]) // 4, first[np.float32]
+
+    def __call__(self, facts: Facts, action_probs: Floats32 | None) -> dict[str, Any]:
+        """Return one lane's record, shape (1,), as its entries in ``info``; arrays share the record's memory.
+
+        Args:
+            facts: The record, new in each step.
+            action_probs: The reported action probabilities, shape (1, M, A), or None: all 0.
+        """
+        integers, numbers = np.frombuffer(facts, *self._of_integers), np.frombuffer(facts, *self._of_numbers)
+        found = *self._integers(integers), *self._numbers(numbers), facts["decided"][0]
+        row: dict[str, Any] = dict(zip(_NAMES, found))  # noqa: B905 - to be strict takes longer
+        for name in self._tables:
+            row[PREFIX + name] = facts[name][0]
+        nobody = self._of_nobody
+        probs = np.zeros(nobody, np.float32) if action_probs is None else action_probs.reshape(nobody)
+        row[PREFIX + "action_probs"] = probs
+        return row
+
+    def of_people(self, facts: Facts, action_probs: Floats32 | None) -> list[dict[str, Any]]:
+        """Return one lane's record, shape (1,), as one dictionary for each individual; they share no memory."""
+        row = self(facts, action_probs)
+        if not self._people:
+            return [row]
+        for name in ("fair_late_individual", "fair_late_feedback"):
+            own = np.empty((*self._people, len(row[name])), np.int64)  # in a tenth of the time of np.tile
+            own[:] = row[name]
+            row[name] = own
+        count, dropped, decided = (row["fair_" + name] for name in ("late_count", "late_dropped", "decided"))
+        return [
             {
-                "fair_individual": individual[k],
-                "fair_features": features[k],
-                "fair_sensitive": sensitive[k],
-                "fair_legitimate": legitimate[k],
-                "fair_group": group[k],
-                "fair_action": action[k],
-                "fair_action_probs": probs[k],
-                "fair_feedback": feedback[k],
-                "fair_outcome": outcome[k],
-                "fair_late_individual": late_individual.copy() if k else late_individual,
-                "fair_late_feedback": late_feedback.copy() if k else late_feedback,
-                "fair_late_count": late_count,
-                "fair_late_dropped": late_dropped,
+                "fair_individual": individual,
+                "fair_features": features,
+                "fair_sensitive": sensitive,
+                "fair_legitimate": legitimate,
+                "fair_group": group,
+                "fair_action": action,
+                "fair_action_probs": probs,
+                "fair_feedback": feedback,
+                "fair_outcome": outcome,
+                "fair_late_individual": late_individual,
+                "fair_late_feedback": late_feedback,
+                "fair_late_count": count,
+                "fair_late_dropped": dropped,
                 "fair_decided": decided,
             }
-        )
-    return reported
+            for (
+                individual,
+                features,
+                sensitive,
+                legitimate,
+                group,
+                action,
+                probs,
+                feedback,
+                outcome,
+                late_individual,
+                late_feedback,
+            ) in zip(*(row[name] for name in OF_PEOPLE), strict=False)  # to be strict takes longer
+        ]
+
+
+OF_PEOPLE = tuple(
+    PREFIX + name
+    for name in (
+        "individual",
+        "features",
+        "sensitive",
+        "legitimate",
+        "group",
+        "action",
+        "action_probs",
+        "feedback",
+        "outcome",
+        "late_individual",
+        "late_feedback",
+    )
+)
+"""The entries of which each individual has its own."""

@@ -81,6 +81,7 @@ class Lanes:
         space = rules.observation_space(rules.params)
         self._observation_shape = (self.count, self.agents, *(space.shape or ()))
         self._observation_dtype = space.dtype
+        self._reward_shape, self._bytes = (self.count, self.agents), self.count * self._blank.dtype.itemsize
         self._everyone = np.ones(self.count, bool)
         edges = np.linspace(0, self.count, self.threads + 1).astype(int)
         self._parts = [slice(low, high) for low, high in pairwise(edges)]  # a thread always has the same lanes
@@ -110,13 +111,14 @@ class Lanes:
 
     def _unwritten_step(self) -> Step:
         """Return a report with uninitialised records and observations, to be written by every lane."""
-        layout = self._blank.dtype  # twice as fast as allocating an array of records
         return Step(
-            observation=np.empty(self._observation_shape, self._observation_dtype),
-            reward=np.zeros((self.count, self.agents)),
-            terminated=np.zeros(self.count, bool),
-            truncated=np.zeros(self.count, bool),
-            facts=np.frombuffer(np.empty(self.count * layout.itemsize, np.uint8), layout),
+            np.empty(self._observation_shape, self._observation_dtype),
+            np.zeros(self._reward_shape),
+            np.zeros(self.count, bool),
+            np.zeros(self.count, bool),
+            np.frombuffer(
+                np.empty(self._bytes, np.uint8), self._blank.dtype
+            ),  # in half the time of an array of records
         )
 
     def restart(self, *, mask: Flags | None = None, out: Step | None = None) -> Step:

@@ -321,7 +321,7 @@ def compare(
         progress: Whether to show a progress bar.
 
     Raises:
-        ValueError: There is no run, the runs are of different environments, a training is given twice, a stored
+        ValueError: There is no run, the runs are of different environments, a training is given by two paths, a stored
             evaluation was made with another task, other episodes or other parameters than the rest, or a policy or the
             reference is unknown.
         FileNotFoundError: A path is neither the folder of a run nor a file.

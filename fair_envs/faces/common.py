@@ -112,6 +112,7 @@ class ActionCheck:
         elif isinstance(space, gym.spaces.Box):
             self._low, self._high = space.low, space.high
         self._dtype = np.dtype(np.int64) if self.discrete else space.dtype
+        self._ends = (int(self._low), int(self._high)) if isinstance(space, gym.spaces.Discrete) else (1, 0)
         self._bounds: dict[tuple[int, ...], Bounds] = {}  # by shape
 
     @property
@@ -119,13 +120,20 @@ class ActionCheck:
         """One agent's action with the smallest values."""
         return np.full(self.shape, self._low, self._dtype)
 
-    def __call__(self, action: Any, *, shape: tuple[int, ...]) -> NDArray[Any]:
+    def __call__(self, action: Any, *, shape: tuple[int, ...], copy: bool = True) -> NDArray[Any]:
         """Return the actions, shape (..., *self.shape), or the actions of all agents joined in order.
+
+        Args:
+            action: The actions.
+            shape: Their shape.
+            copy: Whether the array is always new; otherwise it may be the caller's, to be used at once.
 
         Raises:
             ValueError: The shape is wrong, numbers are not integers where they must be, or a value is outside the
                 space.
         """
+        if type(action) in (int, np.int64) and not shape and self._ends[0] <= action <= self._ends[1]:
+            return np.array(action, np.int64)  # the usual single decision
         try:
             given = np.asarray(action)
         except ValueError:  # ragged list
@@ -138,8 +146,11 @@ class ActionCheck:
         if not bounds.hold(given):
             least, largest = np.min(bounds.low), np.max(bounds.high)
             raise ValueError(f"action must be between {least:g} and {largest:g}, got {bounds.first_outside(given)}")
-        fresh = type(action) in (list, tuple)  # then the array is new; otherwise it may belong to the caller
-        return given.astype(self._dtype, order="C", copy=not fresh)
+        if type(action) in (list, tuple):
+            copy = False  # the array is new
+        if not copy and given.dtype == self._dtype and given.flags.carray:
+            return given
+        return given.astype(self._dtype, order="C", copy=copy)
 
     def _bounds_of(self, shape: tuple[int, ...]) -> "Bounds":
         """Return the smallest and largest actions, stored once in this shape because broadcasting takes longer.
@@ -158,6 +169,8 @@ class Bounds:
 
     def __init__(self, low: NDArray[Any], high: NDArray[Any]) -> None:
         self.low, self.high = low, high
+        choices = low.dtype == np.int64 and not low.any() and low.size > 0 and bool((high == high.flat[0]).all())
+        self._largest = np.uint64(high.flat[0]) if choices else None  # of numbers from 0 to the same one
         self._listed = (low.ravel().tolist(), high.ravel().tolist()) if low.size <= FEW else None
 
     def hold(self, given: NDArray[Any]) -> bool:
@@ -166,7 +179,11 @@ class Bounds:
             (low, high), numbers = self._listed, given.ravel().tolist()
             if all(map(le, low, numbers)) and all(map(le, numbers, high)):
                 return True  # otherwise NumPy decides, which compares in the precision of both
-        return int(np.count_nonzero(self._inside(given))) == given.size  # three times as fast as all()
+        if self._largest is not None and given.dtype == np.int64:  # as unsigned numbers, negative ones are too large
+            inside = given.view(np.uint64) <= self._largest
+        else:
+            inside = self._inside(given)
+        return int(np.count_nonzero(inside)) == given.size  # three times as fast as all()
 
     def first_outside(self, given: NDArray[Any]) -> Any:
         """Return the first number that is outside the bounds."""

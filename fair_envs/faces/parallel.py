@@ -12,7 +12,7 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from fair_envs.core import Lanes, Rules, Step, check_count, check_seed, variant_of
-from fair_envs.core.interactions import columns, personal_rows, rows
+from fair_envs.core.interactions import LaneRecord
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -62,7 +62,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         self.possible_agents = [f"agent_{i}" for i in range(self.lanes.agents)]
         self.agents: list[str] = []
         self._check = ActionCheck(rules)
-        self._reported = Reported(rules, 1)
+        self._reported, self._record = Reported(rules, 1), LaneRecord(rules.spec)
         self._picture = Picture(self.lanes, render_mode)
         self._observation: NDArray[Any] | None = None
         observation_space, action_space = rules.observation_space(rules.params), rules.action_space(rules.params)
@@ -195,8 +195,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
 
     def _infos(self, step: Step) -> dict[str, dict[str, Any]]:
         self.interactions, self.action_probs = step.facts, self._reported.take()
-        reported = self.fair_spec, step.facts, self.action_probs
-        return self._living(personal_rows(*reported) if self.lanes.rules.multi_agent else rows(columns(*reported)))
+        reported = step.facts, self.action_probs
+        multi_agent = self.lanes.rules.multi_agent
+        return self._living(self._record.of_people(*reported) if multi_agent else [self._record(*reported)])
 
     def _left(self) -> Collection[str]:
         """Return the agents that have left before the others."""

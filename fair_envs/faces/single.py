@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Step, check_seed, draws, variant_of
-from fair_envs.core.interactions import columns
+from fair_envs.core.interactions import LaneRecord
 from fair_envs.faces.common import (
     RENDER_MODES,
     ActionCheck,
@@ -70,7 +70,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         self.interactions = self.lanes.blank_step().facts
         self.own_reward: Floats = np.zeros((1, self.lanes.agents))
         self._check = ActionCheck(rules)
-        self._reported = Reported(rules, 1)
+        self._reported, self._record = Reported(rules, 1), LaneRecord(rules.spec)
         self._picture = Picture(self.lanes, render_mode)
         self._running = False
         self._observation: NDArray[Any] | None = None  # (agents, ...), what the others observe under focal control
@@ -79,6 +79,9 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         single = self._focal is not None or not rules.multi_agent
         self.observation_space = joint_space(rules.observation_space(rules.params), self.lanes.agents, drop=single)
         self.action_space = joint_space(rules.action_space(rules.params), self.lanes.agents, drop=single)
+        self._seen_shape, self._own_shape = self.observation_space.shape or (), self.action_space.shape or ()
+        self._multi_agent, self._leaving = rules.multi_agent, rules.leaving_field is not None
+        self._joint_shape = (1, self.lanes.agents, *self._check.shape)
 
     @property
     def focal_agent(self) -> int | None:
@@ -122,16 +125,19 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
             ResetNeeded: The episode has not begun or has ended.
             ValueError: The action is not in the action space.
         """
-        self.check_open("step")
         if not self._running:
+            self.check_open("step")
             raise NotReset("step must follow a reset: the episode has not begun or is over")
         played = self.lanes.advance(self._actions(action))
-        terminated, truncated = bool(played.terminated[0]), bool(played.truncated[0])
+        terminated, truncated = played.terminated.item(), played.truncated.item()
         if self._focal is not None and not self.lanes.active()[0, self._focal]:
             terminated, truncated = True, False  # the other agents' episode is not played further
         self._running = not (terminated or truncated)
-        self.own_reward, own = played.reward, played.reward[0]
-        reward = own.mean() if self._focal is None and len(own) > 1 else own[self._focal or 0]
+        self.own_reward = played.reward
+        if self._focal is None and self.lanes.agents > 1:
+            reward = np.add.reduce(played.reward[0]) / self.lanes.agents  # the mean, in a third of the time
+        else:
+            reward = played.reward[0, self._focal or 0]
         if self.render_mode == "human":
             self.render()
         return self._see(played), float(reward), terminated, truncated, self._info(played)
@@ -143,19 +149,19 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
     def close(self) -> None:
         """Close the window, if there is one; the episode cannot continue."""
         self._picture.close()
-        self.closed = True
+        self.closed, self._running = True, False
 
     def set_state(self, state: NDArray[np.void]) -> NDArray[Any]:
         """Return to a state and return its observation; the episode continues from there."""
         self.lanes.restore(state)
-        self._running = not state["over"][0]
+        self._running = not (self.closed or state["over"][0])
         return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
 
     def _actions(self, action: Any) -> NDArray[Any]:
         """Return the actions of all agents, shape (1, agents, ...)."""
-        own = self._check(action, shape=self.action_space.shape or ())
+        own = self._check(action, shape=self._own_shape, copy=False)
         if self._focal is None:
-            return own.reshape(1, self.lanes.agents, *self._check.shape)
+            return own.reshape(self._joint_shape)
         joint = np.array(self._others(self._observation, draws(self.lanes)[0]))  # type: ignore[arg-type]
         joint = self._check(joint, shape=(self.lanes.agents, *self._check.shape))
         joint[self._focal] = own
@@ -165,17 +171,17 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         """Return the controller's observation, and store what the other agents observe."""
         seen = step.observation[0]
         if self._focal is None:
-            return np.reshape(seen, self.observation_space.shape or ())
+            found: NDArray[Any] = seen.reshape(self._seen_shape)
+            return found
         self._observation = seen
         return np.array(seen[self._focal])
 
     def _info(self, step: Step) -> dict[str, Any]:
         self.interactions, self.action_probs = step.facts, self._reported.take()
-        info = columns(self.fair_spec, step.facts, self.action_probs)
-        row = {name: column[0] for name, column in info.items()}
-        if self.lanes.rules.multi_agent:
+        row = self._record(step.facts, self.action_probs)
+        if self._multi_agent:
             row["agent_reward"] = step.reward[0]
-        if self.lanes.rules.leaving_field is not None:
+        if self._leaving:
             row["agent_active"] = self.lanes.active()[0].astype(np.int8)
         return row
 

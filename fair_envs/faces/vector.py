@@ -1,5 +1,6 @@
 """The vectorised Gymnasium interface: B lanes, in each of Gymnasium's three autoreset modes."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -81,6 +82,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self.single_action_space = joint_space(rules.action_space(rules.params), agents, drop=drop)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
+        self._seen_shape, self._drop = self.observation_space.shape or (), drop
 
     def report_action_probs(self, action_probs: Any) -> None:
         """Report the probabilities with which the next actions are chosen: (B, A), or (B, M, A)."""
@@ -147,12 +149,23 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         if self.autoreset_mode is AutoresetMode.DISABLED and self._over.any():
             ended = np.flatnonzero(self._over).tolist()
             raise NotReset(f"step must follow a reset of the lanes that are done; lanes {ended} are")
-        given = self._check(actions, shape=self.action_space.shape or ())
+        given = self._check(actions, shape=self.action_space.shape or (), copy=False)
         given = given.reshape(self.num_envs, self.lanes.agents, *self._check.shape)
-        held, self._held = self._held, np.zeros(self.num_envs, bool)
+        held, some = self._held, np.count_nonzero(self._held) > 0
+        if some:
+            self._held = np.zeros(self.num_envs, bool)
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             return self._step_and_restart(given, held)
-        return self._step_or_restart(given, held)
+        if some or np.count_nonzero(self._over):
+            return self._step_or_restart(given, held)
+        played = self.lanes.advance(given)
+        self._over = played.terminated | played.truncated
+        return self._reported_step(played, self._reported.take())
+
+    def _reported_step(self, played: Step, probs: Floats32 | None) -> tuple[Any, Floats, Flags, Flags, dict[str, Any]]:
+        """Return the results of a step in which no lane has restarted after its end."""
+        info = _masked(self._kept(played, probs))
+        return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
 
     def _advance(self, actions: NDArray[Any], stepping: Flags, held: Flags) -> Step:
         """Step the active lanes; the held ones keep their observations."""
@@ -171,23 +184,19 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         probs = self._reported.take()
         if probs is not None:
             probs[~stepping] = 0  # a restart is not a decision
-        info = _masked(self._kept(played, probs), np.ones(self.num_envs, bool))
-        return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
+        return self._reported_step(played, probs)
 
     def _step_and_restart(self, actions: NDArray[Any], held: Flags) -> tuple[Any, ...]:
         """Step all lanes and restart those that end (mode SameStep); final_obs and final_info are of the ended ones."""
         played = self._advance(actions, ~held, held)
         done = played.terminated | played.truncated
-        everyone = np.ones(self.num_envs, bool)
-        if not done.any():
-            info = self._info(played, everyone)
-            return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
+        if not np.count_nonzero(done):
+            return self._reported_step(played, self._reported.take())
         final = self._kept(played, self._reported.take())
         start = self.lanes.restart(mask=done)
         shown = np.where(done.reshape(-1, *(1,) * (played.observation.ndim - 1)), start.observation, played.observation)
         first = self._columns(start._replace(reward=np.zeros_like(start.reward)), None)
-        info = {name: _where(done, first[name], column) for name, column in final.items()}
-        info = _masked(info, everyone)
+        info = _masked({name: _where(done, first[name], column) for name, column in final.items()})
         info["final_obs"] = _objects(self._shown(played.observation), done)
         info["_final_obs"] = done.copy()
         info["final_info"] = _masked({name: _zeroed(column, ~done) for name, column in final.items()}, done)
@@ -247,10 +256,10 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         return np.array(mask)
 
     def _shown(self, observation: NDArray[Any]) -> NDArray[Any]:
-        return observation.reshape(self.observation_space.shape or ())
+        return observation.reshape(self._seen_shape)
 
     def _reward(self, step: Step) -> Floats:
-        return step.reward.mean(axis=1)  # type: ignore[no-any-return]
+        return step.reward[:, 0] if self._drop else step.reward.mean(axis=1)
 
     def _kept(self, step: Step, probs: Floats32 | None) -> dict[str, NDArray[Any]]:
         """Keep a step's facts, and return them as columns."""
@@ -280,9 +289,18 @@ def _mode(mode: AutoresetMode | str) -> AutoresetMode:
         raise ValueError(f"autoreset_mode must be one of {options}, got {mode!r}") from None
 
 
-def _masked(info: dict[str, Any], mask: Flags) -> dict[str, Any]:
-    """Return the columns, each with Gymnasium's mask that shows which lanes have the key."""
-    return {key: value for name, column in info.items() for key, value in ((name, column), ("_" + name, mask.copy()))}
+def _masked(info: dict[str, Any], mask: Flags | None = None) -> dict[str, Any]:
+    """Return the columns, and Gymnasium's masks that show which lanes have each key; None: all have it."""
+    masks = np.empty((len(info), len(next(iter(info.values())))), bool)  # one array, because that is much faster
+    masks[:] = True if mask is None else mask
+    found = dict(info)
+    found.update(zip(map(_mask_name, info), masks, strict=True))
+    return found
+
+
+@functools.cache
+def _mask_name(name: str) -> str:
+    return f"_{name}"
 
 
 def _zeroed(column: NDArray[Any], rows: Flags) -> NDArray[Any]:
