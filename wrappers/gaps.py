@@ -168,7 +168,8 @@ class GapTransform(Transform):
             ValueError: A notion needs the policy's probabilities and none were reported. Nothing has changed then.
         """
         found = self.source(batch, self._last)
-        self._last[np.logical_and.outer(batch.first, ~self.source.keeps)] = np.nan
+        if np.count_nonzero(batch.first):
+            self._last[np.logical_and.outer(batch.first, ~self.source.keeps)] = np.nan
         gaps, defined = np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)  # 0 without a decision
         if np.count_nonzero(batch.decided):
             gaps, defined = self._counted(found, batch.decided[:, np.newaxis])
@@ -178,6 +179,9 @@ class GapTransform(Transform):
     def _counted(self, found: Floats, decided: Flags) -> tuple[Floats, NDArray[np.int8]]:
         """Return the gaps as they enter rewards, and whether they are defined; both are 0 without a decision."""
         defined = ~np.isnan(found) & decided
+        if np.count_nonzero(defined) == defined.size:  # as usual
+            self._last = found.copy()
+            return found.copy(), defined.view(np.int8)
         self._last = np.where(defined, found, self._last)
         counted = self._last if self.undefined == "last" else found
         counted = np.where(np.isnan(counted), self._start, counted)
@@ -201,7 +205,8 @@ class GapObjectives(GapTransform):
     def rewarded(self, batch: Batch, gaps: Floats) -> Batch:
         """Add the vector."""
         vector = np.empty((len(gaps), len(self.objectives)), np.float32)
-        vector[:, 0] = batch.reward.mean(axis=1) if self._focal is None else batch.reward[:, self._focal]
+        own = 0 if batch.reward.shape[1] == 1 else self._focal
+        vector[:, 0] = batch.reward.mean(axis=1) if own is None else batch.reward[:, own]
         np.subtract(0.0, gaps, out=vector[:, 1:], casting="same_kind")
         return batch._replace(vector=vector)
 

@@ -57,7 +57,7 @@ class Objectives(Transform):
             self._rates = np.zeros((setting.lanes.count, len(self.objectives)))
             return
         instead = (
-            "Give the benefits of groups: VectorReward(env, per='group', rate='demographic_parity'), or use "
+            "Give the benefits of groups: VectorReward(env, per='group', rate='outcome_parity'), or use "
             "FairnessObjectives, which makes a vector from notions on decisions"
         )
         need_agents(setting, "VectorReward", instead=instead)

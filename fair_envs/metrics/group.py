@@ -468,12 +468,15 @@ class GroupGaps:
         for family in self._families:
             counts = history.counts(current_step=family.current_step)
             counts = counts.reshape(history.lanes, len(family.members[0]), -1, 2, 3)  # by sensitive and legitimate code
-            own = np.empty((history.lanes, len(family.places)))
+            own = gaps if len(self._families) == 1 else np.empty((history.lanes, len(family.places)))
             fill_gaps(counts, *family[2:], own, np.empty((2, len(family.members), 2, 3)))
-            gaps[:, family.places] = own
+            if own is not gaps:
+                gaps[:, family.places] = own
         if self._leaves_undefined:
             return gaps
         undefined = np.isnan(gaps)
+        if not np.count_nonzero(undefined):
+            return gaps
         gaps = np.where(undefined, self._fill, gaps)
         return gaps if last is None else np.where(undefined & self._last, last, gaps)
 
