@@ -126,14 +126,23 @@ class Lanes:
         if not self.seeded:
             self.seed(fresh_seeds(self.count))
         mask = self._everyone if mask is None else mask
-        fresh = np.zeros(int(mask.sum()), self.records.dtype)
-        fresh["seed"] = self.records["seed"][mask]
-        fresh["episode"] = self.records["episode"][mask] + np.uint64(1)
-        self.records[mask] = fresh
+        self._clear(mask)
         self._run("begin", (), (self.records, mask))
         if self.amendments:
             self._amend(mask)
         return self.show(mask=mask, out=out)
+
+    def _clear(self, mask: Flags) -> None:
+        """Set the masked lanes to 0, except for their seeds and the numbers of their next episodes."""
+        if np.count_nonzero(mask) == self.count:  # in place: a batch can take half of the memory
+            kept = self.records["seed"].copy(), self.records["episode"] + np.uint64(1)
+            self.records.view(np.uint8)[:] = 0
+            self.records["seed"], self.records["episode"] = kept
+            return
+        fresh = np.zeros(int(mask.sum()), self.records.dtype)
+        fresh["seed"] = self.records["seed"][mask]
+        fresh["episode"] = self.records["episode"][mask] + np.uint64(1)
+        self.records[mask] = fresh
 
     def _amend(self, mask: Flags) -> None:
         started = self.records[mask]
