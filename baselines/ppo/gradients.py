@@ -8,7 +8,7 @@ from torch import nn
 
 
 class ManualBackprop:
-    """Forward and backward pass through a chain of linear layers and sigmoids or ReLUs.
+    """Forward and backward pass through a chain of linear layers and sigmoids, tanhs or ReLUs.
 
     Args:
         chain: The layers, in order.
@@ -22,19 +22,24 @@ class ManualBackprop:
         self._inputs, self._outputs = [], []
         for layer in self._layers:
             self._inputs.append(rows)
-            if isinstance(layer, nn.Linear):
-                rows = th.addmm(layer.bias, rows, layer.weight.t())
-            else:
-                rows = rows.sigmoid() if isinstance(layer, nn.Sigmoid) else rows.relu()
+            linear = isinstance(layer, nn.Linear)
+            rows = th.addmm(layer.bias, rows, layer.weight.t()) if linear else layer.forward(rows)
             self._outputs.append(rows)
         return rows
 
     def backward(self, gradient: th.Tensor, *, to_input: bool = True) -> th.Tensor:
-        """Set the parameters' gradients from the output's gradient; return the input's gradient if requested."""
+        """Set the parameters' gradients, which must exist; return the gradient of the input if requested.
+
+        Args:
+            gradient: That of the output.
+            to_input: Whether the gradient of the input is needed.
+        """
         for k in reversed(range(len(self._layers))):
             layer = self._layers[k]
             if isinstance(layer, nn.Sigmoid):
                 gradient = th.ops.aten.sigmoid_backward(gradient, self._outputs[k])
+            elif isinstance(layer, nn.Tanh):
+                gradient = th.ops.aten.tanh_backward(gradient, self._outputs[k])
             elif isinstance(layer, nn.ReLU):
                 gradient = th.ops.aten.threshold_backward(gradient, self._outputs[k], 0)
             else:

@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo.costs import Credit, cost_advantages
 from fair_envs.baselines.ppo.functions import BenefitRate, Controller, Lagrangian, Objective, Reward
+from fair_envs.baselines.ppo.gradients import ManualBackprop
 from fair_envs.baselines.ppo.ppo import Minibatch, agents_env_of
 from fair_envs.baselines.ppo.regularised import Regularised, mean_defined
 from fair_envs.baselines.ppo.tracking import RecordSteps
@@ -86,17 +87,20 @@ class StreamCritic(th.nn.Module):
         self.scale = spread if not self.scale.any() else 0.9 * self.scale + 0.1 * spread
         goal = targets / self.scale.clamp(min=1e-8)
         losses, size = [], min(LARGEST, max(SMALLEST, len(goal) // BATCHES))
+        backprop, parameters = ManualBackprop(self.network), list(self.network.parameters())
+        for parameter in parameters:
+            parameter.grad = th.zeros_like(parameter)
         for _ in range(epochs):
             order = rng.permutation(len(goal))
             for first in range(0, len(order), size):
                 place = th.from_numpy(order[first : first + size])
                 seen, wanted = observations.index_select(0, place), goal.index_select(0, place)
-                loss = (self.network(seen) - wanted).square().mean()
-                self.optimizer.zero_grad()
-                loss.backward()
-                th.nn.utils.clip_grad_norm_(self.parameters(), max_grad_norm)
-                self.optimizer.step()
-                losses.append(loss.item())
+                with th.no_grad():
+                    apart = backprop.forward(seen) - wanted
+                    backprop.backward(2 * apart / apart.numel(), to_input=False)
+                    th.nn.utils.clip_grad_norm_(parameters, max_grad_norm)
+                    self.optimizer.step()
+                    losses.append(apart.square().mean().item())
         return float(np.mean(losses))
 
 

@@ -114,8 +114,9 @@ class TrackMeasures(Following):
 class RecordSteps(Following):
     """Records the steps of a rollout, which measures follow together afterwards.
 
-    The values are those of `TrackMeasures`. They cost less time, but are known only after the rollout. See `Following`
-    for the arguments.
+    The values are those of `TrackMeasures`. They cost less time, but are known only after the rollout. Steps are copied
+    into memory that is used again: new arrays for each step would slow down everything else, which then finds less of
+    its own memory in the processor's cache. See `Following` for the arguments.
 
     Attributes:
         rewards: The rows' rewards in the steps of the last replay, shape (T, rows).
@@ -125,6 +126,7 @@ class RecordSteps(Following):
 
     def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
         super().__init__(venv, measures)
+        self._kept: dict[str, NDArray[Any]] = {}
         self._forget()
 
     def set_episode_starts(self, starts_next: Flags) -> None:
@@ -133,40 +135,64 @@ class RecordSteps(Following):
         self._forget()
 
     def replay(self) -> list[Replay]:
-        """Let each measure follow the recorded steps; return what it says about them, and forget the steps."""
-        info, reward, first = self._columns(), np.stack(self._rewards), np.stack(self._first)
-        found = [measure.replay(info, reward, first=first[:-1], ended=first[1:]) for measure in self.measures]
-        self.rewards = np.stack(self._row_rewards)
+        """Let each measure follow the recorded steps; return what it says about them, and forget the steps.
+
+        The results may be views of the recorded steps, so they are valid until the next step.
+        """
+        steps = self._steps
+        first = np.concatenate([self._start[np.newaxis], self._kept["ended"][: steps - 1]])
+        ended, reward = self._kept["ended"][:steps], self._kept["reward"][:steps]
+        info = self._columns()
+        found = [measure.replay(info, reward, first=first, ended=ended) for measure in self.measures]
+        self.rewards = self._kept["of_rows"][:steps].copy()
         self._forget()
         return found
 
     def _forget(self) -> None:
-        self._first = [self.starts_next]
-        self._rewards: list[NDArray[Any]] = []  # of agents
-        self._row_rewards: list[NDArray[Any]] = []
-        self._steps: list[Any] = []  # records, or columns in infos
-        self._probs: list[NDArray[Any] | None] = []
+        self._start, self._steps = self.starts_next, 0
+        self._reports: list[dict[str, NDArray[Any]]] = []  # columns in infos
+        self._given: list[int] = []  # steps with action probabilities
 
     def _follow(self, reward: NDArray[Any], of_rows: NDArray[Any]) -> None:
-        self._first.append(self.starts_next)
-        self._rewards.append(reward)
-        self._row_rewards.append(of_rows)
+        self._keep("ended", self.starts_next)
+        self._keep("reward", reward)
+        self._keep("of_rows", of_rows)
         if self._source is None:
-            self._steps.append(self._reported())
-        else:  # these arrays are new in each step
-            self._steps.append(self._source.interactions)
-            self._probs.append(self._source.action_probs)
+            self._reports.append(self._reported())
+        else:
+            self._keep("record", self._source.interactions.view(np.uint8))  # bytes are copied faster than records
+            if self._source.action_probs is not None:
+                self._keep("probs", self._source.action_probs)
+                self._given.append(self._steps)
+        self._steps += 1
+
+    def _keep(self, name: str, values: NDArray[Any]) -> None:
+        """Copy an array of the present step, in which it has the same shape as in all others."""
+        kept = self._kept.get(name)
+        if kept is None or self._steps >= len(kept):
+            kept = self._room(name, 2 * self._steps + 64, values)
+        kept[self._steps] = values
+
+    def _room(self, name: str, steps: int, like: NDArray[Any]) -> NDArray[Any]:
+        """Return the memory for an array of each step, enlarged."""
+        larger = np.zeros((steps, *like.shape), like.dtype)
+        kept = self._kept.get(name, larger[:0])
+        larger[: len(kept)] = kept
+        self._kept[name] = larger
+        return larger
 
     def _columns(self) -> Mapping[str, NDArray[Any]]:
         """Return the columns of all recorded steps, shape (T, lanes, ...)."""
-        if self._source is None:
-            return {name: np.stack([step[name] for step in self._steps]) for name in self._steps[0]}
-        probs, given = None, [one for one in self._probs if one is not None]
-        if given:
-            probs = np.stack([np.zeros_like(given[0]) if one is None else one for one in self._probs])
-        kind, shape = self._steps[0].dtype, (len(self._steps), len(self._steps[0]))
-        joined = np.concatenate([step.view(np.uint8) for step in self._steps])  # bytes are copied faster than records
-        return Columns(self._source.fair_spec, joined.view(kind).reshape(shape), probs)
+        source, steps = self._source, self._steps
+        if source is None:
+            return {name: np.stack([step[name] for step in self._reports]) for name in self._reports[0]}
+        probs = None
+        if self._given:
+            probs = self._kept["probs"]
+            probs = (probs if len(probs) >= steps else self._room("probs", steps, probs[0]))[:steps]
+            probs[np.setdiff1d(np.arange(steps), self._given)] = 0  # what is left there is from an earlier rollout
+        facts = source.interactions
+        return Columns(source.fair_spec, self._kept["record"][:steps].view(facts.dtype).reshape(steps, -1), probs)
 
 
 # -------------------------------------------------------------------------------------------------- snapshots

@@ -10,7 +10,7 @@ study's published code measures something else than its text says, an option sel
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -423,6 +423,16 @@ class VaccinationGap(Measure):
             _check_groups(odd, reported[0], reported[1], self.counts.shape[1])
         return value
 
+    def measured_together(self, columns: Sequence[NDArray[Any]], first: Flags) -> tuple[Floats, Floats] | None:
+        """Add T steps in one loop."""
+        counts, value = self.counts.copy(), np.empty(first.shape)
+        if take_all_vaccines(counts, self._effective, first, *columns, value) >= 0:
+            return None
+        before = np.concatenate([self.value[np.newaxis], value[:-1]])
+        before[first] = self.blank
+        self.counts = counts
+        return value, before
+
     def if_taken(self, group: ArrayLike) -> Floats:
         """Return the value that the measure would have after vaccinating one member of a group, shape (B,).
 
@@ -494,6 +504,19 @@ class StateDistance(Measure):
             raise _no_state(odd, features, counts.shape[2])
         self.counts, self.value = counts, before  # update() then takes this value as `before`
         return value
+
+    def measured_together(self, columns: Sequence[NDArray[Any]], first: Flags) -> tuple[Floats, Floats] | None:
+        """Add T steps as if they were lanes, because what a step reports does not depend on earlier ones."""
+        steps, lanes = first.shape
+        columns = [column.reshape(steps * lanes, *column.shape[2:]) for column in columns]
+        if (columns[1].reshape(steps * lanes, -1)[:, 0] < 0).any():  # a reset, after which the value stays
+            return None
+        counts = np.zeros((steps * lanes, *self.counts.shape[1:]), np.int64)
+        value, before = np.empty(steps * lanes), np.empty(steps * lanes)
+        if take_states(self._kind, self._positions, counts, *columns, self._seen, before, value) >= 0:
+            return None
+        self.counts = counts[-lanes:].copy()
+        return value.reshape(first.shape), before.reshape(first.shape)
 
     def forget(self, mask: Flags) -> None:
         """Clear the masked lanes."""
@@ -728,6 +751,42 @@ def take_vaccines(
     value: Floats,
 ) -> int:
     """Count vaccinations and infections of a step by group; write the gap between their quotients."""
+    return count_vaccines(counts, effective, group, action, feedback, outcome, value)
+
+
+@kernel
+def take_all_vaccines(
+    counts: Ints,
+    effective: bool,
+    first: Flags,
+    group: Ints,
+    action: Ints,
+    feedback: Ints,
+    outcome: Floats32,
+    value: Floats,
+) -> int:
+    """Do the same for T steps, in which lanes may begin."""
+    for t in range(first.shape[0]):
+        for b in range(first.shape[1]):
+            if first[t, b]:
+                counts[b] = 0
+        odd = count_vaccines(counts, effective, group[t], action[t], feedback[t], outcome[t], value[t])
+        if odd >= 0:
+            return odd
+    return -1
+
+
+@rule
+def count_vaccines(
+    counts: Ints,
+    effective: bool,
+    group: Ints,
+    action: Ints,
+    feedback: Ints,
+    outcome: Floats32,
+    value: Floats,
+) -> int:
+    """Count a step and write the gap; return the first lane with an invalid group, or -1."""
     odd = odd_group(group, action, counts.shape[1])
     if odd >= 0:
         return odd

@@ -60,7 +60,7 @@ class Replay:
 class Measure:
     """A number for each of B lanes, updated step by step; 0 is fair, NaN if undefined.
 
-    Subclasses override `measured` and `forget`. Copies are independent.
+    Subclasses override `measured` and `forget`, and may override `measured_together`. Copies are independent.
 
     Args:
         lanes: Number of lanes (B).
@@ -163,6 +163,9 @@ class Measure:
         if decided is not None and np.all(decided):
             decided = None
         names = [name for name in self.reads or info if name in info]
+        together = None if decided is not None else self._together(info, first)
+        if together is not None:
+            return together
         steps = zip(*(info[name] for name in names), strict=True) if names else [()] * len(first)
         rewards = None if reward is None else np.asarray(reward, np.float64).reshape(len(first), self.lanes, -1)
         begins: list[bool] = np.any(first, axis=1).tolist()
@@ -176,6 +179,33 @@ class Measure:
             self._advance(dict(zip(names, columns, strict=True)))
             value[t], before[t] = self.value, self.before
         return Replay(value, before)
+
+    def _together(self, info: Columns, first: Flags) -> Replay | None:
+        """Add T steps in which all lanes decide, in one call; None: nothing has changed, add them one by one."""
+        if not self._names or not all(name in info for name in self._names):
+            return None
+        columns = [info[name] for name in self._names]
+        self._reported({name: column[0] for name, column in zip(self._names, columns, strict=True)})  # has these shapes
+        found = None if self._single else self.measured_together(columns, first)
+        if found is None:
+            return None
+        value, before = found
+        self.value, self.before = value[-1].copy(), before[-1].copy()
+        return Replay(value, before)
+
+    def measured_together(self, columns: Sequence[NDArray[Any]], first: Flags) -> tuple[Floats, Floats] | None:
+        """Add T steps in which all lanes decide, and return the values after and before each of them, shape (T, B).
+
+        Subclasses may override it if they can do this faster than step by step, where most of the time is Python's.
+
+        Args:
+            columns: The columns that the measure reads, shape (T, B, ...).
+            first: The lanes whose step is the first of an episode, shape (T, B).
+
+        Returns:
+            The values, as new arrays. None: a column is invalid, or there is no faster way; nothing has changed then.
+        """
+        return None
 
     def restart(self, mask: Flags) -> None:
         """Clear the masked lanes, whose next episodes begin.

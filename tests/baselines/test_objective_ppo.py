@@ -27,7 +27,7 @@ from fair_envs.baselines.ppo.functions import (
     Reward,
     Streams,
 )
-from fair_envs.baselines.ppo.objectives import ObjectivePPO
+from fair_envs.baselines.ppo.objectives import ObjectivePPO, StreamCritic
 from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.core.interactions import FairSpec
 from fair_envs.metrics import FunctionMeasure
@@ -376,3 +376,22 @@ def test_a_measure_that_is_no_rate_cannot_be_the_rate() -> None:
 def test_only_elbert_has_a_published_profile() -> None:
     with pytest.raises(ValueError, match="profile must be 'recommended' for Nash"):
         ObjectivePPO("MlpPolicy", lending(), objective=Nash(), rate=true_positives, profile="published", **SMALL)
+
+
+def test_the_critic_of_streams_learns_as_with_autograd() -> None:
+    rng, own = np.random.default_rng(0), StreamCritic(5, 3, learning_rate=0.01, seed=0)
+    seen, wanted = (th.from_numpy(rng.normal(size=(40, width)).astype(np.float32)) for width in (5, 3))
+    other = StreamCritic(5, 3, learning_rate=0.01, seed=0)
+    for step in range(4):
+        loss = own.fit(seen, wanted, epochs=1, rng=np.random.default_rng(step), max_grad_norm=0.5)
+        spread = wanted.std(dim=0)
+        other.scale = spread if not step else 0.9 * other.scale + 0.1 * spread
+        place = th.from_numpy(np.random.default_rng(step).permutation(40))
+        expected = (other.network(seen[place]) - (wanted / other.scale)[place]).square().mean()
+        other.optimizer.zero_grad()
+        expected.backward()
+        th.nn.utils.clip_grad_norm_(other.parameters(), 0.5)
+        other.optimizer.step()
+        assert loss == pytest.approx(expected.item(), rel=1e-5)
+    for one, two in zip(own.parameters(), other.parameters(), strict=True):
+        th.testing.assert_close(one, two)

@@ -11,7 +11,7 @@ from fair_envs.baselines.ppo.tracking import RecordSteps, TrackMeasures, restore
 from fair_envs.baselines.tasks import SIGNALS, task_for
 from fair_envs.baselines.tasks.lending import ScoreDistance
 from fair_envs.metrics import wasserstein
-from fair_envs.metrics.measures import FunctionMeasure
+from fair_envs.metrics.measures import FunctionMeasure, Measure, Replay
 from fair_envs.registration import TABLE, make_rules
 from fair_envs.tasks import task_of
 from tests.metrics.test_long_term import CASES, LOANS, Case, Info, told
@@ -172,3 +172,32 @@ def test_no_steps_are_left_after_a_replay() -> None:
     assert recorder.replay()[0].value.shape == (5, 2)
     recorder.step(np.ones(2, int))
     assert recorder.replay()[0].value.tolist() == [[1, 1]]
+
+
+def test_a_record_grows_with_the_rollout_and_keeps_the_probabilities_of_single_steps() -> None:
+    env: Any = make_sb3("FairLending-v0", n_envs=2, rows="lanes", horizon=30)
+    recorder: Any = RecordSteps(env, [Silent])
+    for rollout in range(2):  # the memory of the first one is used again
+        recorder.reset()
+        said, groups = [], []
+        for step in range(150):
+            if step in (100 - rollout, 120):
+                env.report_action_probs(np.full((2, 2), 0.5))
+            recorder.step(np.ones(2, np.int64))
+            said.append(env.action_probs is not None)
+            groups.append(env.interactions["group"][:, 0].copy())
+        recorder.replay()
+        (info,) = [measure.info for measure in recorder.measures]
+        assert np.flatnonzero(said).tolist() == [100 - rollout, 120]
+        assert np.array_equal(info["fair_group"], groups)
+        assert np.array_equal(info["fair_action_probs"].any(axis=(1, 2)), said)
+        assert recorder.rewards.shape == (150, 2)
+
+
+class Silent(Measure):
+    """A measure that only looks at a replay."""
+
+    def replay(self, info: Any, reward: Any = None, *, first: Any, ended: Any) -> Replay:
+        """Copy the columns."""
+        self.info = {name: np.array(info[name]) for name in ("fair_group", "fair_action_probs")}
+        return Replay(np.zeros(first.shape), np.zeros(first.shape))

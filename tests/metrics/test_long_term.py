@@ -694,6 +694,39 @@ def test_step_by_step_equals_the_whole_history_in_each_lane(case: Case, seed: in
 
 
 @lasting
+@pytest.mark.parametrize("undecided", [False, True])
+def test_a_replay_equals_the_steps_one_by_one(case: Case, undecided: bool) -> None:
+    chance, lanes = np.random.default_rng(6), 3
+    for start in range(2):  # the second one continues
+        steps = [case.draw(chance, lanes) for _ in range(9)]
+        if undecided:
+            for number, step in enumerate(steps):
+                step["fair_decided"] = np.array([1, number % 3 > 0, 1], np.int8)
+        first = chance.random((9, lanes)) < 0.2
+        if not start:
+            first[0], one, other = True, case.make(lanes), case.make(lanes)
+        whole = {name: np.stack([np.asarray(step[name]) for step in steps]) for name in steps[0]}
+        found = one.replay(whole, first=first, ended=np.zeros_like(first))
+        for step, begins, value, before in zip(steps, first, found.value, found.before, strict=True):
+            other.restart(begins)
+            assert np.array_equal(other.update(step), value, equal_nan=True)
+            assert np.array_equal(other.before, before, equal_nan=True)
+        assert np.array_equal(one.value, other.value, equal_nan=True)
+        for kept, now in zip(one.snapshot(), other.snapshot(), strict=True):
+            assert np.array_equal(kept, now, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["vaccinations", "states"])
+def test_a_replay_names_what_is_invalid(name: str) -> None:
+    case, chance = CASES[name], np.random.default_rng(6)
+    steps = [case.draw(chance, 2) for _ in range(4)]
+    whole = {key: np.stack([np.asarray(step[key]) for step in steps]) for key in steps[0]}
+    whole["fair_group"][2, 1] = GROUPS
+    with pytest.raises(ValueError, match=f"fair_group must be between 0 and {GROUPS - 1}, got {GROUPS}"):
+        case.make(2).replay(whole, first=np.zeros((4, 2), bool), ended=np.zeros((4, 2), bool))
+
+
+@lasting
 def test_copies_and_pickles_go_on_from_where_they_are_made(case: Case) -> None:
     chance = np.random.default_rng(3)
     steps = [case.draw(chance, 2) for _ in range(8)]
