@@ -188,13 +188,12 @@ class ObjectivePPO(Regularised):
         assert isinstance(recorder, RecordSteps)
         if self._streams is None:
             self._streams = self._streams_of(recorder)
-        self._cut_off = np.zeros((self.n_steps, self.n_envs, self.stream_heads))  # discounted values after a time limit
+        self._cut_off: dict[tuple[int, int], NDArray[Any]] = {}  # last observations before time limits, by step and row
         return recorder
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        if self._fair_wanted and (cut := self.recorder.cut_off()):
-            seen = np.array(list(cut.values()))
-            self._cut_off[step, list(cut)] = self.gamma * self.stream_critic.predict(seen[np.newaxis])[0]
+        if self._fair_wanted:
+            self._cut_off |= {(step, row): seen for row, seen in self.recorder.cut_off().items()}
         return super()._actions_to_learn(step, action, log_prob)
 
     @property
@@ -281,8 +280,11 @@ class ObjectivePPO(Regularised):
         values = streams.values(cost)
         predicted = self.stream_critic.predict(buffer.observations)
         last = self.stream_critic.predict(np.asarray(self._last_obs)[np.newaxis])[0]
+        if self._cut_off:  # bootstrapped with the discounted values of what came after
+            ends = self.stream_critic.predict(np.stack(list(self._cut_off.values()))[np.newaxis])[0]
+            values[tuple(np.transpose(list(self._cut_off)))] += self.gamma * ends
         advantages = cost_advantages(
-            values + self._cut_off,
+            values,
             predicted,
             last,
             buffer.episode_starts.astype(bool),
@@ -298,7 +300,7 @@ class ObjectivePPO(Regularised):
         self._fair = (flat * weight).sum(dim=1)
         with th.random.fork_rng(devices=[]):
             loss = self.stream_critic.fit(
-                buffer.flat(buffer.observations.reshape(self.n_steps, self.n_envs, -1).astype(np.float32)),
+                buffer.flat(buffer.observations.reshape(self.n_steps, self.n_envs, -1).astype(np.float32, copy=False)),
                 buffer.flat((advantages + predicted).astype(np.float32)),
                 epochs=self.critic_epochs,
                 rng=np.random.default_rng([0 if self.seed is None else self.seed, self.rollouts]),

@@ -127,6 +127,7 @@ class RecordSteps(Following):
     def __init__(self, venv: VecEnv, measures: Sequence[MeasureOf]) -> None:
         super().__init__(venv, measures)
         self._kept: dict[str, NDArray[Any]] = {}
+        self._room = 0  # steps that fit
         self._forget()
 
     def set_episode_starts(self, starts_next: Flags) -> None:
@@ -139,58 +140,52 @@ class RecordSteps(Following):
 
         The results may be views of the recorded steps, so they are valid until the next step.
         """
-        steps = self._steps
-        first = np.concatenate([self._start[np.newaxis], self._kept["ended"][: steps - 1]])
-        ended, reward = self._kept["ended"][:steps], self._kept["reward"][:steps]
-        info = self._columns()
+        kept, steps = self._kept, self._steps
+        first = np.concatenate([self._start[np.newaxis], kept["ended"][: steps - 1]])
+        ended, reward, info = kept["ended"][:steps], kept["reward"][:steps], self._columns()
         found = [measure.replay(info, reward, first=first, ended=ended) for measure in self.measures]
-        self.rewards = self._kept["of_rows"][:steps].copy()
+        self.rewards = kept["of_rows"][:steps].copy()
         self._forget()
         return found
 
     def _forget(self) -> None:
         self._start, self._steps = self.starts_next, 0
         self._reports: list[dict[str, NDArray[Any]]] = []  # columns in infos
-        self._given: list[int] = []  # steps with action probabilities
+        self._probs: dict[int, NDArray[Any]] = {}  # by step
 
     def _follow(self, reward: NDArray[Any], of_rows: NDArray[Any]) -> None:
-        self._keep("ended", self.starts_next)
-        self._keep("reward", reward)
-        self._keep("of_rows", of_rows)
-        if self._source is None:
+        source, step = self._source, self._steps
+        record = self.starts_next if source is None else source.interactions.view(np.uint8)  # bytes: a faster copy
+        if step >= self._room:
+            self._grow(ended=self.starts_next, reward=reward, of_rows=of_rows, record=record)
+        kept = self._kept
+        kept["ended"][step] = self.starts_next
+        kept["reward"][step] = reward
+        kept["of_rows"][step] = of_rows
+        kept["record"][step] = record
+        if source is None:
             self._reports.append(self._reported())
-        else:
-            self._keep("record", self._source.interactions.view(np.uint8))  # bytes are copied faster than records
-            if self._source.action_probs is not None:
-                self._keep("probs", self._source.action_probs)
-                self._given.append(self._steps)
-        self._steps += 1
+        elif source.action_probs is not None:
+            self._probs[step] = source.action_probs
+        self._steps = step + 1
 
-    def _keep(self, name: str, values: NDArray[Any]) -> None:
-        """Copy an array of the present step, in which it has the same shape as in all others."""
-        kept = self._kept.get(name)
-        if kept is None or self._steps >= len(kept):
-            kept = self._room(name, 2 * self._steps + 64, values)
-        kept[self._steps] = values
-
-    def _room(self, name: str, steps: int, like: NDArray[Any]) -> NDArray[Any]:
-        """Return the memory for an array of each step, enlarged."""
-        larger = np.zeros((steps, *like.shape), like.dtype)
-        kept = self._kept.get(name, larger[:0])
-        larger[: len(kept)] = kept
-        self._kept[name] = larger
-        return larger
+    def _grow(self, **like: NDArray[Any]) -> None:
+        """Make room for more steps with these arrays; all steps of an environment have the same shapes."""
+        self._room = 2 * self._steps + 64
+        for name, values in like.items():
+            larger = np.zeros((self._room, *values.shape), values.dtype)
+            larger[: self._steps] = self._kept.get(name, larger)[: self._steps]
+            self._kept[name] = larger
 
     def _columns(self) -> Mapping[str, NDArray[Any]]:
         """Return the columns of all recorded steps, shape (T, lanes, ...)."""
         source, steps = self._source, self._steps
         if source is None:
             return {name: np.stack([step[name] for step in self._reports]) for name in self._reports[0]}
-        probs = None
-        if self._given:
-            probs = self._kept["probs"]
-            probs = (probs if len(probs) >= steps else self._room("probs", steps, probs[0]))[:steps]
-            probs[np.setdiff1d(np.arange(steps), self._given)] = 0  # what is left there is from an earlier rollout
+        probs, given = None, list(self._probs.values())
+        if given:
+            probs = np.zeros((steps, *given[0].shape), given[0].dtype)
+            probs[list(self._probs)] = given
         facts = source.interactions
         return Columns(source.fair_spec, self._kept["record"][:steps].view(facts.dtype).reshape(steps, -1), probs)
 
