@@ -85,6 +85,7 @@ def test_the_school_is_made_from_its_id_and_its_spec(school: dict[str, Any]) -> 
 
 
 BRIEF = {
+    "show": (),
     "train": ("--steps", "200", "--no-progress"),
     "evaluate": ("--episodes", "2", "--no-progress"),
     "compare": ("--no-progress",),
