@@ -17,6 +17,7 @@ from fair_envs.experiments.contenders import Contender, difference
 from fair_envs.experiments.findings import change, identical, relation, told_changes
 from fair_envs.experiments.tables import TableOfRows
 from fair_envs.metrics import Estimate
+from fair_envs.metrics.intervals import share_interval
 from fair_envs.tasks import task_of
 
 GROUPS = ("rich", "poor")
@@ -253,6 +254,24 @@ def test_policies_are_compared_episode_by_episode() -> None:
     assert not difference(without, rule, "rate", "rich").excludes(0)  # stored without episodes: independent
     once, again = (Contender("x", "scripted", [in_episodes([value], [[5, 4]])]) for value in (1.0, 2.0))
     assert np.isnan(difference(once, again, "performance").low)
+
+
+def test_few_episodes_that_all_succeed_prove_little() -> None:
+    def succeeding(name: str, *successes: list[int]) -> Contender:
+        runs = [in_episodes(own, [[5, 5]] * len(own)) for own in successes]
+        shares = [share_interval(own) for own in successes]
+        return Contender(
+            name,
+            "scripted",
+            [
+                replace(run, rows=(Row("performance", "successful episodes", "team", share), *run.rows[1:]))
+                for run, share in zip(runs, shares, strict=True)
+            ],
+        )
+
+    always, often = succeeding("always", [1, 1, 1, 1]), succeeding("often", *[[1, 1, 1, 1]] * 3)
+    assert relation(always, succeeding("other", [1, 1, 1, 1])) == relation(always, often) == "unclear"
+    assert difference(always, succeeding("never", [0, 0, 0, 0]), "performance").high > 1
 
 
 def test_a_difference_of_methods_is_as_uncertain_as_their_seeds_and_the_episodes() -> None:

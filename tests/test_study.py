@@ -41,6 +41,7 @@ class Played:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, killed: str = "", why: str = "exit status -9") -> None:
         self.calls: list[list[str]] = []
         self._killed, self._why = killed, why
+        self.changes: dict[str, Any] = {}  # of what trainings store
         monkeypatch.setattr(module.Commands, "run", self)
 
     def __call__(self, *words: str) -> str:
@@ -49,6 +50,10 @@ class Played:
         kind, own = words[0], words[1:]
         if kind == "train" and self._killed in own and self._killed:
             return self._why
+        if kind == "train" and "--resume" not in own:
+            run = Path(own[own.index("--out") + 1])
+            method, seed = own[0], int(own[own.index("--seed") + 1])
+            begin(run.parent, run.name, algorithm=method, seed=seed, **self.changes)
         if kind == "evaluate":
             found = Evaluation(policy=own[2], env_id=own[0], rate="rate", groups=(), rows=(), about={})
             place = Path(own[own.index("--out") + 1])
@@ -134,6 +139,29 @@ def test_a_training_that_has_begun_is_resumed(tmp_path: Path, monkeypatch: pytes
     compared(tmp_path / "study", monkeypatch, methods=["ppo"], runs=tmp_path / "mine")
     assert played.calls[0] == ["train", "--out", str(run), "--resume"]
     assert played.calls[1][:4] == ["evaluate", "FairLending-v0", "--policy", str(run)]
+
+
+def test_a_training_with_other_parameters_than_the_studys_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = Played(monkeypatch)
+    played.changes = {"parameters": {"horizon": "30", "feedback": "full"}}  # a text was not converted back
+    with pytest.raises(RuntimeError, match=r"ppo-0: .* must be a run of this study, with parameters="):
+        compared(tmp_path, monkeypatch)
+
+
+def test_stopping_while_commands_end_stops_all_others() -> None:
+    commands = Commands([])
+
+    class Process:
+        def terminate(self) -> None:
+            ended.append(self)
+            commands._running.discard(self)
+
+    ended: list[Any] = []
+    commands._running = {Process() for _ in range(9)}  # type: ignore[misc]
+    commands.stop()
+    assert len(ended) == 9
 
 
 @pytest.mark.parametrize(

@@ -376,7 +376,7 @@ class StreamsOfRollout:
         sums[0] *= self._scale
         self._totals: Floats = np.concatenate([part[:, :-1].reshape(*lanes, -1) for part in sums], axis=-1)
         if self.agents > 1:
-            self._group = group.reshape(steps, rows)
+            self._group = group.reshape(steps, rows).copy()
             self._own = np.stack([own.reshape(steps, rows) for own in amounts], axis=-1)
             self._own[..., 0] *= self._scale
 

@@ -154,7 +154,7 @@ class Contender(NamedTuple):
 
 def _possible(row: Row, values: Sequence[float]) -> Bounds:
     """Return the bounds of a number; measures of own environments may be negative, so their values are looked at."""
-    share = row.name in SHARE_NAMES or row.name == "successful episodes"
+    share = row.name in SHARE_NAMES or row.name == SUCCESS
     if row.section == "gap" and row.of != "largest":
         return DIFFERENCE if share else (-np.inf, np.inf)
     if share:
@@ -166,6 +166,8 @@ def _possible(row: Row, values: Sequence[float]) -> Bounds:
 # Differences ----------------------------------------------------------------------------------------------------------
 
 SHUFFLED = "shuffled gaps"
+SUCCESS = "successful episodes"
+"""The performance that is a share of the episodes."""
 
 
 def difference(one: Contender, base: Contender, section: str, of: str | None = None) -> Estimate:
@@ -190,10 +192,16 @@ def difference(one: Contender, base: Contender, section: str, of: str | None = N
     parts = [(np.nan, 0.0)]
     if episodes > 1:
         parts = [(float((pair[0] - pair[1]).var(ddof=1)) * episodes / (episodes - 1), episodes - 1.0)]
+        if parts[0][0] == 0 and section == "performance" and _performance_name(one) == SUCCESS:
+            return difference_interval(first, second)  # all or no episodes succeeded: few of them do not prove it
     for contender, number in ((one, first), (base, second)):
         if contender.seeds > 1:
             parts.append((number.standard_error**2, contender.seeds - 1.0))
     return summed_interval(first.value - second.value, parts, n=min(first.n, second.n), level=first.level)
+
+
+def _performance_name(one: Contender) -> str:
+    return one.evaluations[0].row("performance").name
 
 
 def _episodes(one: Evaluation) -> int:

@@ -116,7 +116,8 @@ class Commands:
             )
             self._running.add(process)
         said, errors = process.communicate()
-        self._running.discard(process)
+        with self._lock:
+            self._running.discard(process)
         lines = (errors or said).strip().splitlines()
         why = lines[-1].removeprefix("fair-envs: ") if lines else f"exit status {process.returncode}"
         return why if process.returncode else ""
@@ -125,7 +126,7 @@ class Commands:
         """Stop the running commands in order, and start no others: a training saves a checkpoint first."""
         with self._lock:
             self._stopped = True
-            for process in self._running:
+            for process in list(self._running):
                 process.terminate()
 
 
@@ -183,7 +184,10 @@ class Cell:
             return self.commands.run("train", "--out", str(run), "--resume")  # does nothing if it is complete
         steps = [] if self.study.steps is None else ["--steps", str(self.study.steps)]
         words = ["--out", str(run), "--seed", str(self.seed), *steps, *self.study.words()]
-        return self.commands.run("train", self.method, self.study.env_id, *words)
+        error = self.commands.run("train", self.method, self.study.env_id, *words)
+        if not error:
+            self.study.check(run, self.method, self.seed)  # not every parameter can be written as a text
+        return error
 
     def _evaluate(self) -> str:
         with TemporaryDirectory() as place:

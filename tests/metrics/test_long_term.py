@@ -716,6 +716,21 @@ def test_a_replay_equals_the_steps_one_by_one(case: Case, undecided: bool) -> No
             assert np.array_equal(kept, now, equal_nan=True)
 
 
+def test_a_subclass_that_measures_differently_is_replayed_step_by_step() -> None:
+    class Twice(VaccinationGap):
+        def measured(self, info: Any) -> Any:
+            return 2 * super().measured(info)
+
+    chance = np.random.default_rng(6)
+    steps = [epidemic(chance, 2) for _ in range(5)]
+    whole = {key: np.stack([np.asarray(step[key]) for step in steps]) for key in steps[0]}
+    nothing = np.zeros((5, 2), bool)
+    once, twice = (
+        kind(2, groups=GROUPS).replay(whole, first=nothing, ended=nothing) for kind in (VaccinationGap, Twice)
+    )
+    assert np.array_equal(twice.value, 2 * once.value, equal_nan=True)
+
+
 @pytest.mark.parametrize("name", ["vaccinations", "states"])
 def test_a_replay_names_what_is_invalid(name: str) -> None:
     case, chance = CASES[name], np.random.default_rng(6)
