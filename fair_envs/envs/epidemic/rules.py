@@ -134,15 +134,23 @@ def step(lane: Lane, action: Ints, params: Any, reward: Floats, facts: Facts) ->
     for person in range(params.people):
         facts.action[person] = LEFT_ALONE
         facts.feedback[person] = lane.health[person] == SUSCEPTIBLE
-    doses = action.ravel()
     for dose in range(params.vaccines):
-        vaccinate(lane, params, doses[dose], facts)
-        lane.treated[dose] = doses[dose]
+        person = person_of(action, dose)
+        vaccinate(lane, params, person, facts)
+        lane.treated[dose] = person
     progress(lane, params, PROGRESS, lane.time)
     for person in range(params.people):
         facts.outcome[person] = lane.change[person]
     reward[0] = 1.0 - lane.infected / params.people
     return False
+
+
+@rule
+def person_of(action: Ints, dose: int) -> Any:
+    """Return who gets a dose; with one dose, the action is one number."""
+    if action.ndim == 1:
+        return action[dose]
+    return action[0, dose]
 
 
 @rule

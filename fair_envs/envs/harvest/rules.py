@@ -26,7 +26,7 @@ from fair_envs.envs.harvest.params import (
     HarvestParams,
     largest_population,
 )
-from fair_envs.support.aliases import Facts, Flags, Floats, Floats32, Ints, Lane, Record
+from fair_envs.support.aliases import Facts, Floats, Floats32, Ints, Lane, Record
 
 # Actions
 STAY, UP, DOWN, LEFT, RIGHT, USE, RECOLOUR, OBSTRUCT, RIPEN = range(9)
@@ -101,11 +101,15 @@ def assign_preferences(lane: Lane, params: Record) -> None:
 @rule
 def assign_within_preference(lane: Lane, share: float, attribute: Any) -> None:
     """Assign the attribute to a share of the agents of each preference and skill."""
-    seen = np.zeros(4, np.int64)
+    red, red_skilled, blue, blue_skilled = 0, 0, 0, 0  # agents so far
     for agent in range(attribute.shape[0]):
-        stratum = 2 * (lane.preference[agent] == BLUE) + lane.skilled[agent]
-        attribute[agent] = falls_on(seen[stratum], share)
-        seen[stratum] += 1
+        skilled = lane.skilled[agent]  # before it is assigned, if it is the attribute
+        if lane.preference[agent] == BLUE:
+            attribute[agent] = falls_on(blue_skilled if skilled else blue, share)
+            blue_skilled, blue = blue_skilled + skilled, blue + 1 - skilled
+        else:
+            attribute[agent] = falls_on(red_skilled if skilled else red, share)
+            red_skilled, red = red_skilled + skilled, red + 1 - skilled
 
 
 @rule
@@ -218,33 +222,35 @@ def act_or_resample(lane: Lane, agent: int, action: int, params: Record) -> tupl
 
     If a move fails, its replacement is taken in the same try, provided that it acts on a neighbour.
     """
-    actions = 9 if params.separate_ripening else 8
-    untried = np.ones(actions, np.bool_)
+    untried = (1 << (9 if params.separate_ripening else 8)) - 1  # one bit for each action
     drawn = 0
     for _ in range(TRIES):
         if action <= RIGHT:
             possible, earned = attempt(lane, agent, action, params)
             if possible:
                 return action, earned
-            untried[action] = False
+            untried &= ~(1 << action)
             action = draw_untried(lane, agent, untried, drawn)
             drawn += 1
         if action > RIGHT:
             possible, earned = attempt(lane, agent, action, params)
             if possible:
                 return action, earned
-            untried[action] = False
+            untried &= ~(1 << action)
             action = draw_untried(lane, agent, untried, drawn)
             drawn += 1
     return STAY, 0.0
 
 
 @rule
-def draw_untried(lane: Lane, agent: int, untried: Flags, drawn: int) -> int:
-    """Return one of the actions that were not tried, all equally likely."""
-    left = integer(lane.key, lane.time, RETRY, agent * 2 * TRIES + drawn, untried.sum())
-    for action in range(untried.shape[0]):
-        if untried[action]:
+def draw_untried(lane: Lane, agent: int, untried: int, drawn: int) -> int:
+    """Return one of the actions that were not tried, given by bits, all equally likely."""
+    count = 0
+    for action in range(9):
+        count += (untried >> action) & 1
+    left = integer(lane.key, lane.time, RETRY, agent * 2 * TRIES + drawn, count)
+    for action in range(9):
+        if (untried >> action) & 1:
             if left == 0:
                 return action
             left -= 1
@@ -407,9 +413,8 @@ def remove_bush(lane: Lane, bush: int) -> None:
 @rule
 def ripen_by_themselves(lane: Lane, params: Record) -> None:
     """Ripen bushes that were unripe long enough: all, or each with a probability set by its colour's count."""
-    chance_of = np.zeros(3)
-    for colour in range(3):
-        chance_of[colour] = params.ripening_rate * bushes_of(lane, colour)
+    red, blue = params.ripening_rate * bushes_of(lane, RED), params.ripening_rate * bushes_of(lane, BLUE)
+    grey = params.ripening_rate * bushes_of(lane, NO_COLOUR)
     for bush in range(lane.bushes):
         if lane.ripe[bush]:
             continue
@@ -419,7 +424,9 @@ def ripen_by_themselves(lane: Lane, params: Record) -> None:
             continue
         cell = lane.bush_x[bush] + params.width * lane.bush_y[bush]
         random = uniform(lane.key, lane.time, RIPENING, cell)
-        if params.ripening == BY_TIMER or random < chance_of[lane.colour[bush]]:
+        colour = lane.colour[bush]
+        chance = red if colour == RED else blue if colour == BLUE else grey
+        if params.ripening == BY_TIMER or random < chance:
             lane.ripe[bush] = 1
 
 
@@ -498,32 +505,33 @@ def measure_distances(lane: Lane, params: Record) -> None:
 @rule
 def write_ten(lane: Lane, params: Record, scaled: bool, out: Any) -> None:
     """Write the ten numbers of the code C, raw or divided by `scale_of_ten`, for each agent."""
-    scale = scale_of_ten(params, lane.colour.shape[0], largest_reward(params))
-    if not scaled:
-        scale[:] = 1
+    right, bottom, largest, population, far = 1.0, 1.0, 1.0, 1.0, 1.0
+    if scaled:
+        right, bottom, largest, population, far = scale_of_ten(params, lane.colour.shape[0], largest_reward(params))
     for agent in range(params.agents):
         row = out[agent]
-        row[0] = lane.x[agent] / scale[0]
-        row[1] = lane.y[agent] / scale[1]
+        row[0] = lane.x[agent] / right
+        row[1] = lane.y[agent] / bottom
         row[2] = lane.sensitive[agent]
-        row[3] = lane.last_reward[agent] / scale[3]
+        row[3] = lane.last_reward[agent] / largest
         row[4] = lane.preference[agent]
-        row[5] = lane.reds / scale[5]
-        row[6] = lane.blues / scale[6]
+        row[5] = lane.reds / population
+        row[6] = lane.blues / population
         for k in range(3):
-            row[7 + k] = lane.nearest[agent, k] / scale[7 + k]
+            row[7 + k] = lane.nearest[agent, k] / far
 
 
 @rule
-def scale_of_ten(params: Record, population: int, largest: float) -> Floats:
-    """Return the divisors of the scaled ten numbers; ``population`` is the largest possible number of bushes."""
-    scale = np.ones(10)
-    scale[0] = max(params.width - 1, 1)
-    scale[1] = max(params.height - 1, 1)
-    scale[3] = largest
-    scale[5:7] = population
-    scale[7:10] = params.width + params.height
-    return scale
+def scale_of_ten(params: Record, population: int, largest: float) -> tuple[float, float, float, float, float]:
+    """Return the divisors of x, y, rewards, numbers of bushes and distances in the scaled ten numbers.
+
+    Args:
+        params: The parameters.
+        population: The largest possible number of bushes.
+        largest: The largest absolute reward.
+    """
+    right, bottom = float(max(params.width - 1, 1)), float(max(params.height - 1, 1))
+    return right, bottom, float(largest), float(population), float(params.width + params.height)
 
 
 @rule
@@ -731,11 +739,11 @@ class Harvest(Rules):
         """Return the bounds of one agent's observation."""
         population = largest_population(params)
         largest = largest_reward(params)
-        scale = scale_of_ten(params, population, largest)
+        right, bottom, *_, far = scale_of_ten(params, population, largest)
         low = np.array([0, 0, 0, -largest, RED, 0, 0, 0, 0, 0], float)
-        far = params.width + params.height
-        high = np.array([scale[0], scale[1], 1, largest, BLUE, population, population, far, far, far])
+        high = np.array([right, bottom, 1, largest, BLUE, population, population, far, far, far])
         if params.scaled:
+            scale = np.array([right, bottom, 1, largest, 1, population, population, far, far, far])
             low, high = low / scale, high / scale
         if params.observation == "extended":
             more = EXTENDED_WIDTH - len(FEATURES)
