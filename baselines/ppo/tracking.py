@@ -154,22 +154,20 @@ class RecordSteps(Following):
         self._probs: dict[int, NDArray[Any]] = {}  # by step
 
     def _follow(self, reward: NDArray[Any], of_rows: NDArray[Any]) -> None:
-        source, step = self._source, self._steps
-        record = self.starts_next if source is None else source.interactions.view(np.uint8)  # bytes: a faster copy
-        if step >= self._room:
-            self._grow(ended=self.starts_next, reward=reward, of_rows=of_rows, record=record)
-        kept = self._kept
-        kept["ended"][step] = self.starts_next
-        kept["reward"][step] = reward
-        kept["of_rows"][step] = of_rows
-        kept["record"][step] = record
+        source, values = self._source, {"ended": self.starts_next, "reward": reward, "of_rows": of_rows}
         if source is None:
             self._reports.append(self._reported())
-        elif source.action_probs is not None:
-            self._probs[step] = source.action_probs
-        self._steps = step + 1
+        else:
+            values["record"] = source.interactions.view(np.uint8)  # bytes are copied faster than records
+            if source.action_probs is not None:
+                self._probs[self._steps] = source.action_probs
+        if self._steps >= self._room:
+            self._grow(values)
+        for name, own in values.items():
+            self._kept[name][self._steps] = own
+        self._steps += 1
 
-    def _grow(self, **like: NDArray[Any]) -> None:
+    def _grow(self, like: Mapping[str, NDArray[Any]]) -> None:
         """Make room for more steps with these arrays; all steps of an environment have the same shapes."""
         self._room = 2 * self._steps + 64
         for name, values in like.items():

@@ -63,6 +63,8 @@ from fair_envs.tasks import Task, environment_id, task_of
 RESAMPLES = 2000
 REPLAYS = 20  # shuffles with which measures are computed again, which takes longer than pooled rates
 LIMIT = 0.95
+SUCCESS = "successful episodes"  # the performance that is a share of the episodes
+SHUFFLED = "shuffled gaps"  # in `Evaluation.of_episodes`
 TIMES = 50  # points of the curve of the gap
 
 NOTIONS: Mapping[str, tuple[Rate, ...]] = {
@@ -366,7 +368,7 @@ class Plan:
         if self.task.performance == "success":
             self.of_episodes["performance"] = played.success
             estimate = share_interval(played.success, level=self.level)
-            return Row("performance", "successful episodes", "team", estimate)
+            return Row("performance", SUCCESS, "team", estimate)
         per_step = played.rewards.mean(axis=1) / played.lengths
         self.of_episodes["performance"] = per_step
         of = "mean of agents" if self.seen.multi_agent else "decision-maker"
@@ -471,7 +473,7 @@ class Plan:
                 floor, limit = noise(mixed_gaps, level=LIMIT)
                 row = row._replace(noise=floor, limit=limit)
                 if (one.section, one.of) == ("gap", "largest"):
-                    self.of_episodes |= {"totals": totals[grouping][:, :, 0], "shuffled gaps": mixed_gaps}
+                    self.of_episodes |= {"totals": totals[grouping][:, :, 0], SHUFFLED: mixed_gaps}
             yield row
 
     def _of_measure(self, name: str, section: str, played: Played) -> Iterator[Row]:

@@ -71,11 +71,9 @@ def plot_price(
     """
     figure, axes = _figure(1)
     figure.set_size_inches(SIZE[0] + 2.4, max(SIZE[1] + 0.8, 0.27 * (len(points) + 2)))  # for the names beside the plot
-    colours = cycle(f"C{number}" for number in range(10))
-    for (name, across, up, within), marker, colour in zip(points, cycle(MARKERS), colours, strict=False):
-        inside = "none" if within else (colour, 0.4)
-        (dot,) = axes.plot(across.value, up.value, marker, color=colour, markerfacecolor=inside, markeredgewidth=1.5)
-        dot.set_label(_label(name))
+    for (name, across, up, within), marker in zip(points, cycle(MARKERS), strict=False):
+        (dot,) = axes.plot(across.value, up.value, marker, label=_label(name), markeredgewidth=1.5)
+        dot.set_markerfacecolor("none" if within else (dot.get_color(), 0.4))
         for value, ends, other in ((across, "x", up), (up, "y", across)):
             if not np.isnan(value.low):
                 crosses = ends == "x" and value.low < 0  # then the absolute gap may be 0

@@ -6,6 +6,7 @@ is measured too: the *noise floor* is the same gap after the group memberships h
 who count in the rate, such as the qualified.
 """
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -185,9 +186,16 @@ def shuffled_totals(
 
 def resampled(totals: Floats, *, count: int, seed: int) -> Floats:
     """Return the sums over bootstrap samples of the episodes, shape (samples, ...), for totals (episodes, ...)."""
-    episodes = len(totals)
-    weights = np.random.default_rng(seed).multinomial(episodes, np.full(episodes, 1 / episodes), size=count)
-    found: Floats = (weights @ totals.reshape(episodes, -1)).reshape(count, *totals.shape[1:])
+    weights = weights_of_samples(len(totals), count=count, seed=seed)
+    found: Floats = (weights @ totals.reshape(len(totals), -1)).reshape(count, *totals.shape[1:])
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def weights_of_samples(episodes: int, *, count: int, seed: int) -> Ints:
+    """Return how often each episode is in each bootstrap sample, shape (samples, episodes); read only, drawn once."""
+    found = np.random.default_rng(seed).multinomial(episodes, np.full(episodes, 1 / episodes), size=count)
+    found.flags.writeable = False
     return found
 
 

@@ -295,7 +295,7 @@ class LaneRecord:
 
     def __init__(self, spec: FairSpec) -> None:
         self._people = () if spec.one_person else (spec.individuals,)
-        self._of_nobody = (*self._people, spec.actions)
+        self._probs_shape = (*self._people, spec.actions)
         self._tables: list[str] = []  # what has two axes
         places: dict[Any, list[int | slice]] = {np.int64: [], np.float32: [], np.int8: []}  # a record's types, in order
         first: dict[Any, int] = {}  # byte of each type
@@ -322,8 +322,8 @@ class LaneRecord:
         row: dict[str, Any] = dict(zip(_NAMES, found))  # noqa: B905 - to be strict takes longer
         for name in self._tables:
             row[PREFIX + name] = facts[name][0]
-        nobody = self._of_nobody
-        probs = np.zeros(nobody, np.float32) if action_probs is None else action_probs.reshape(nobody)
+        shape = self._probs_shape
+        probs = np.zeros(shape, np.float32) if action_probs is None else action_probs.reshape(shape)
         row[PREFIX + "action_probs"] = probs
         return row
 
@@ -370,20 +370,5 @@ class LaneRecord:
         ]
 
 
-OF_PEOPLE = tuple(
-    PREFIX + name
-    for name in (
-        "individual",
-        "features",
-        "sensitive",
-        "legitimate",
-        "group",
-        "action",
-        "action_probs",
-        "feedback",
-        "outcome",
-        "late_individual",
-        "late_feedback",
-    )
-)
+OF_PEOPLE = (*PERSONAL, PREFIX + "late_individual", PREFIX + "late_feedback")
 """The entries of which each individual has its own."""

@@ -111,14 +111,13 @@ class Lanes:
 
     def _unwritten_step(self) -> Step:
         """Return a report with uninitialised records and observations, to be written by every lane."""
+        record = np.empty(self._bytes, np.uint8)  # allocated in half the time of an array of records
         return Step(
             np.empty(self._observation_shape, self._observation_dtype),
             np.zeros(self._reward_shape),
             np.zeros(self.count, bool),
             np.zeros(self.count, bool),
-            np.frombuffer(
-                np.empty(self._bytes, np.uint8), self._blank.dtype
-            ),  # in half the time of an array of records
+            np.frombuffer(record, self._blank.dtype),
         )
 
     def restart(self, *, mask: Flags | None = None, out: Step | None = None) -> Step:

@@ -95,7 +95,7 @@ def _last_entry(model: Any, agents: int, groups: int) -> str | None:
     """Return what a model's observations end with, "group" or "agent"; None if it is neither.
 
     Raises:
-        ModelMismatchError: It could be both, because there are as many agents as groups.
+        ModelMismatchError: It could be both, because the numbers of agents and groups are equal.
     """
     named: str | None = getattr(getattr(model, "policy", None), "member_of", None)
     if named is not None:

@@ -231,16 +231,13 @@ class Comparison:
             from fair_envs.assessment.plots import plot_estimates, plot_price
 
             points = [(self._heading(one), one.gap, one.performance, one.within_noise) for one in self.contenders]
-            titles = {"performance": self._performance_name(), "gap": TITLES["gap"].format(rate=self.rate)}
+            titles = {"performance": self.contenders[0].performance_name, "gap": TITLES["gap"].format(rate=self.rate)}
             plot_price(points, folder / "price.png", **titles)
             plot_estimates(
                 {self._heading(one): one.rates for one in self.contenders}, folder / "rates.png", title=self.rate
             )
         except ImportError:
             return
-
-    def _performance_name(self) -> str:
-        return self.contenders[0].evaluations[0].row("performance").name
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data for JSON."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.bounds import DIFFERENCE, SHARE, SHARES, Bounds, within
-from fair_envs.assessment.evaluation import LIMIT, RESAMPLES
+from fair_envs.assessment.evaluation import LIMIT, RESAMPLES, SHUFFLED, SUCCESS
 from fair_envs.assessment.policies import Kind
 from fair_envs.assessment.pooling import Largest, RateOf, Statistic, noise, resampled
 from fair_envs.assessment.result import Row
@@ -80,6 +80,11 @@ class Contender(NamedTuple):
     def performance(self) -> Estimate:
         """The task's performance."""
         return self.number("performance")
+
+    @property
+    def performance_name(self) -> str:
+        """What the performance is."""
+        return self.evaluations[0].row("performance").name
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -165,10 +170,6 @@ def _possible(row: Row, values: Sequence[float]) -> Bounds:
 
 # Differences ----------------------------------------------------------------------------------------------------------
 
-SHUFFLED = "shuffled gaps"
-SUCCESS = "successful episodes"
-"""The performance that is a share of the episodes."""
-
 
 def difference(one: Contender, base: Contender, section: str, of: str | None = None) -> Estimate:
     """Return how much larger a number of one contender is than that of another, with its interval.
@@ -192,16 +193,12 @@ def difference(one: Contender, base: Contender, section: str, of: str | None = N
     parts = [(np.nan, 0.0)]
     if episodes > 1:
         parts = [(float((pair[0] - pair[1]).var(ddof=1)) * episodes / (episodes - 1), episodes - 1.0)]
-        if parts[0][0] == 0 and section == "performance" and _performance_name(one) == SUCCESS:
+        if parts[0][0] == 0 and section == "performance" and one.performance_name == SUCCESS:
             return difference_interval(first, second)  # all or no episodes succeeded: few of them do not prove it
     for contender, number in ((one, first), (base, second)):
         if contender.seeds > 1:
             parts.append((number.standard_error**2, contender.seeds - 1.0))
     return summed_interval(first.value - second.value, parts, n=min(first.n, second.n), level=first.level)
-
-
-def _performance_name(one: Contender) -> str:
-    return one.evaluations[0].row("performance").name
 
 
 def _episodes(one: Evaluation) -> int:

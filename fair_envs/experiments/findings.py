@@ -52,8 +52,14 @@ def verdict(change: Estimate, *, same: float) -> Verdict:
 
 def changes(one: Contender, base: Contender) -> tuple[Verdict, Verdict]:
     """Return how performance and the absolute gap differ from those of a reference."""
-    performance = verdict(difference(one, base, "performance"), same=SAME * abs(base.performance.value))
-    return performance, verdict(difference(one, base, "gap", "largest"), same=SAME * _highest(base))
+    performance, gap = (verdict(move, same=same) for move, same in moves(one, base))
+    return performance, gap
+
+
+def moves(one: Contender, base: Contender) -> tuple[tuple[Estimate, float], tuple[Estimate, float]]:
+    """Return by how much performance and absolute gap differ from those of a reference, each with what is the same."""
+    performance, gap = difference(one, base, "performance"), difference(one, base, "gap", "largest")
+    return (performance, SAME * abs(base.performance.value)), (gap, SAME * _highest(base))
 
 
 def change(one: Contender, base: Contender) -> str:
@@ -70,9 +76,9 @@ def change(one: Contender, base: Contender) -> str:
     known = {name: rate.value for name, rate in before.items() if not np.isnan(rate.value)}
     if len(known) < 2:
         return f"{start}."
-    moves = {name: difference(one, base, "rate", name) for name in before}
-    words = {name: verdict(move, same=SAME * _highest(base)) for name, move in moves.items()}
-    told = ", ".join(f"{name} {OF_GROUPS[words[name]]} ({_signed(move)})" for name, move in moves.items())
+    of_groups = {name: difference(one, base, "rate", name) for name in before}
+    words = {name: verdict(move, same=SAME * _highest(base)) for name, move in of_groups.items()}
+    told = ", ".join(f"{name} {OF_GROUPS[words[name]]} ({_signed(move)})" for name, move in of_groups.items())
     worse, better = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
     levels = _levels(words[worse], words[better]) if gap == "less" and not base.within_noise else ""
     sizes = f"{_short(base.gap)} to {_short(one.gap)}"
@@ -140,13 +146,12 @@ def _by_seed(one: Contender) -> dict[Any, list[dict[str, Any]]]:
 def told_changes(contenders: Sequence[Contender], base: Contender | None) -> Iterator[str]:
     """Yield how each method differs from a reference, and whether there are too few seeds to tell."""
     every = [one for one in contenders if one.kind == "trained"]
-    for one in every if base is not None else ():
-        if base is None or one is base:
-            continue
-        if identical(one, base):
-            yield f"{one.name} is identical to {base.name}: with the same seed, all numbers are the same."
+    pairs = [] if base is None else [(one, base) for one in every if one is not base]
+    for one, reference in pairs:
+        if identical(one, reference):
+            yield f"{one.name} is identical to {reference.name}: with the same seed, all numbers are the same."
         else:
-            yield change(one, base)
+            yield change(one, reference)
     split = [one.name for one in every if one.disagree]
     if split:
         yield f"Trainings disagree on who is worse off, so that signed gaps cancel: {', '.join(split)}."
@@ -192,12 +197,10 @@ def relation(one: Contender, other: Contender) -> Relation:
     the interval of the difference excludes a loss of more than `SAME`, so that few episodes or seeds never make a
     policy as good as another. Two gaps within noise are the same.
     """
-    more, moved = difference(one, other, "performance"), difference(one, other, "gap", "largest")
-    performance, gap = changes(one, other)
-    not_worse = more.low >= -SAME * abs(other.performance.value)
-    not_larger = moved.high <= SAME * _highest(other)
-    not_lower = more.high <= SAME * abs(other.performance.value)
-    not_smaller = moved.low >= -SAME * _highest(other)
+    (more, little), (moved, narrow) = moves(one, other)
+    performance, gap = verdict(more, same=little), verdict(moved, same=narrow)
+    not_worse, not_larger = more.low >= -little, moved.high <= narrow
+    not_lower, not_smaller = more.high <= little, moved.low >= -narrow
     if one.within_noise and other.within_noise:
         gap, not_larger, not_smaller = "same", True, True
     trades: dict[tuple[Verdict, Verdict], Relation] = {("more", "more"): "gains", ("less", "less"): "gives"}

@@ -148,9 +148,7 @@ class ActionCheck:
             raise ValueError(f"action must be between {least:g} and {largest:g}, got {bounds.first_outside(given)}")
         if type(action) in (list, tuple):
             copy = False  # the array is new
-        if not copy and given.dtype == self._dtype and given.flags.carray:
-            return given
-        return given.astype(self._dtype, order="C", copy=copy)
+        return given.astype(self._dtype, order="C", copy=copy or not given.flags.writeable)  # rules take no others
 
     def _bounds_of(self, shape: tuple[int, ...]) -> "Bounds":
         """Return the smallest and largest actions, stored once in this shape because broadcasting takes longer.

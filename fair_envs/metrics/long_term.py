@@ -417,16 +417,17 @@ class VaccinationGap(Measure):
     def measured(self, info: Columns) -> Floats:
         """Add a step and return the gap after it."""
         reported = self._reported(info)
-        value: Floats = np.empty(self.lanes)
-        odd = take_vaccines(self.counts, self._effective, *reported, value)
+        value: Floats = np.empty((1, self.lanes))
+        columns = [column[np.newaxis] for column in reported]
+        odd = take_vaccines(self.counts, self._effective, np.zeros((1, self.lanes), bool), *columns, value)
         if odd >= 0:
             _check_groups(odd, reported[0], reported[1], self.counts.shape[1])
-        return value
+        return value[0]
 
     def measured_together(self, columns: Sequence[NDArray[Any]], first: Flags) -> tuple[Floats, Floats] | None:
         """Add T steps in one loop."""
         counts, value = self.counts.copy(), np.empty(first.shape)
-        if take_all_vaccines(counts, self._effective, first, *columns, value) >= 0:
+        if take_vaccines(counts, self._effective, first, *columns, value) >= 0:
             return None
         before = np.concatenate([self.value[np.newaxis], value[:-1]])
         before[first] = self.blank
@@ -744,20 +745,6 @@ def take_shares(counts: Floats, group: Ints, action: Ints, label: Ints, value: F
 def take_vaccines(
     counts: Ints,
     effective: bool,
-    group: Ints,
-    action: Ints,
-    feedback: Ints,
-    outcome: Floats32,
-    value: Floats,
-) -> int:
-    """Count vaccinations and infections of a step by group; write the gap between their quotients."""
-    return count_vaccines(counts, effective, group, action, feedback, outcome, value)
-
-
-@kernel
-def take_all_vaccines(
-    counts: Ints,
-    effective: bool,
     first: Flags,
     group: Ints,
     action: Ints,
@@ -765,42 +752,28 @@ def take_all_vaccines(
     outcome: Floats32,
     value: Floats,
 ) -> int:
-    """Do the same for T steps, in which lanes may begin."""
+    """Count vaccinations and infections of T steps by group, and write the gap between their quotients after each step.
+
+    Counts are 0 in lanes that begin (``first``). Return the first lane with an invalid group, or -1.
+    """
     for t in range(first.shape[0]):
         for b in range(first.shape[1]):
             if first[t, b]:
                 counts[b] = 0
-        odd = count_vaccines(counts, effective, group[t], action[t], feedback[t], outcome[t], value[t])
+        odd = odd_group(group[t], action[t], counts.shape[1])
         if odd >= 0:
             return odd
-    return -1
-
-
-@rule
-def count_vaccines(
-    counts: Ints,
-    effective: bool,
-    group: Ints,
-    action: Ints,
-    feedback: Ints,
-    outcome: Floats32,
-    value: Floats,
-) -> int:
-    """Count a step and write the gap; return the first lane with an invalid group, or -1."""
-    odd = odd_group(group, action, counts.shape[1])
-    if odd >= 0:
-        return odd
-    for b in range(value.shape[0]):
-        for m in range(people_in(group)):
-            decision = reported_of(action, b, m)
-            if decision < 0:
-                continue
-            g = int(reported_of(group, b, m))
-            if decision == 1 and (not effective or reported_of(feedback, b, m) == 1):
-                counts[b, g, 0] += 1
-            if reported_of(outcome, b, m) == -1:
-                counts[b, g, 1] += 1
-        value[b] = coverage(counts[b])
+        for b in range(first.shape[1]):
+            for m in range(people_in(group[t])):
+                decision = reported_of(action[t], b, m)
+                if decision < 0:
+                    continue
+                g = int(reported_of(group[t], b, m))
+                if decision == 1 and (not effective or reported_of(feedback[t], b, m) == 1):
+                    counts[b, g, 0] += 1
+                if reported_of(outcome[t], b, m) == -1:
+                    counts[b, g, 1] += 1
+            value[t, b] = coverage(counts[b])
     return -1
 
 

@@ -168,13 +168,13 @@ class Measure:
         if decided is not None and np.all(decided):
             decided = None
         names = [name for name in self.reads or info if name in info]
+        self.decided = self._everyone
         together = None if decided is not None else self._together(info, first)
         if together is not None:
             return together
         steps = zip(*(info[name] for name in names), strict=True) if names else [()] * len(first)
         rewards = None if reward is None else np.asarray(reward, np.float64).reshape(len(first), self.lanes, -1)
         begins: list[bool] = np.any(first, axis=1).tolist()
-        self.decided = self._everyone
         for t, columns in enumerate(steps):
             if begins[t]:
                 self.restart(first[t])
@@ -186,7 +186,7 @@ class Measure:
         return Replay(value, before)
 
     def _together(self, info: Columns, first: Flags) -> Replay | None:
-        """Add T steps in which all lanes decide, in one call; None: nothing has changed, add them one by one."""
+        """Add T steps in which all lanes decide, in one call; None: nothing has changed, add them separately."""
         if not self._names or not all(name in info for name in self._names):
             return None
         step, steps = (_owner(type(self), name) for name in ("measured", "measured_together"))

@@ -73,3 +73,16 @@ def test_choices_are_checked_exactly(agents: int, odd: int) -> None:
     assert check([2] * agents, shape=shape).tolist() == [2] * agents
     with pytest.raises(ValueError, match=f"action must be between 0 and 2, got {odd}"):
         check([2] * (agents - 1) + [odd], shape=shape)
+
+
+@pytest.mark.parametrize("agents", [2, FEW + 5])
+@pytest.mark.parametrize("change", ["none", "read only", "strided", "int32"])
+def test_actions_to_be_used_at_once_are_copied_only_if_rules_cannot_take_them(agents: int, change: str) -> None:
+    check = check_of(gym.spaces.Discrete(3))
+    given = (np.arange(agents) % 3).astype(np.int32 if change == "int32" else np.int64)
+    given = np.repeat(given, 2)[::2] if change == "strided" else given
+    given.flags.writeable = change != "read only"
+    found = check(given, shape=(agents,), copy=False)
+    assert found.flags.carray and found.dtype == np.int64 and np.array_equal(found, given)
+    assert (found is given) == (change == "none")
+    assert check(given, shape=(agents,)) is not given
