@@ -250,6 +250,7 @@ def test_methods_without_a_policy_are_left_out(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_command_has_one_thread_and_imports_the_users_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
 
     class Process:
         returncode = 0
