@@ -295,7 +295,7 @@ class PCN:
             self.network = Network(
                 int(np.prod(space.shape)), len(self.requested), possible.size, state_layers=self.settings.state_layers
             )
-        weights = flatten_parameters(self.network)
+        weights = flatten_parameters(self.network.parameters())
         self._optimizer = th.optim.Adam([weights], lr=self.settings.learning_rate, fused=True)
         self._backprops = [
             ManualBackprop(chain) for chain in (self.network.state, self.network.command, self.network.head)

@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo.costs import cost_advantages
 from fair_envs.baselines.ppo.fair_modes import CostCritics
-from fair_envs.baselines.ppo.ppo import Minibatch
+from fair_envs.baselines.ppo.minibatch import Minibatch
 from fair_envs.baselines.ppo.regularised import Regularised
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import NonNegative, checked

@@ -12,7 +12,8 @@ from stable_baselines3.common.distributions import Distribution, kl_divergence
 from torch.nn import functional
 
 from fair_envs.baselines.ppo.cost_ppo import CostPPO
-from fair_envs.baselines.ppo.ppo import Minibatch, mean
+from fair_envs.baselines.ppo.minibatch import Minibatch
+from fair_envs.baselines.ppo.ppo import mean
 from fair_envs.baselines.ppo.regularised import mean_defined
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import NonNegative, NonNegativeInt, Positive, PositiveInt, UnitInterval, checked

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from fair_envs.baselines.ppo.costs import Disparity, cost_advantages
-from fair_envs.baselines.ppo.ppo import PPO, Losses, Minibatch, MinibatchOutput, mean
+from fair_envs.baselines.ppo.minibatch import Minibatch, MinibatchOutput
+from fair_envs.baselines.ppo.ppo import PPO, Losses, mean
 from fair_envs.support.aliases import Floats, Floats32
 
 GAP_DECAY = 0.9  # weight of the past in the running mean of the gaps, mode "weighted"

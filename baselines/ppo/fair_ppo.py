@@ -25,8 +25,9 @@ from fair_envs.baselines.ppo.costs import (
     rollout_disparity,
 )
 from fair_envs.baselines.ppo.fair_modes import MODES, CostCritics, CostMode, LearnerState, Mode, PenaltyLearner
+from fair_envs.baselines.ppo.minibatch import Minibatch, MinibatchOutput
 from fair_envs.baselines.ppo.policies import GroupedPolicy
-from fair_envs.baselines.ppo.ppo import Minibatch, MinibatchOutput, agents_env_of
+from fair_envs.baselines.ppo.ppo import agents_env_of
 from fair_envs.faces.sb3 import AgentsVecEnv
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import NonNegative, checked
@@ -262,6 +263,10 @@ class FairPPO(PenaltyLearner):
 
     def _policy_advantages(self, batch: Minibatch) -> th.Tensor:
         return self._mode.advantages(batch, self._of_turns(batch, batch.advantages))
+
+    @property
+    def _has_penalty(self) -> bool:
+        return any(self.cost_weights) and type(self._mode).penalty is not Mode.penalty
 
     def _penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
         return self._mode.penalty(batch, output)

@@ -6,7 +6,7 @@ import numpy as np
 import torch as th
 
 from fair_envs.baselines.ppo.cost_ppo import CostPPO
-from fair_envs.baselines.ppo.ppo import Minibatch
+from fair_envs.baselines.ppo.minibatch import Minibatch
 from fair_envs.baselines.ppo.regularised import mean_defined
 from fair_envs.support.aliases import Floats, Floats32
 from fair_envs.support.parameters import NonNegative, Positive, checked

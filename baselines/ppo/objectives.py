@@ -11,7 +11,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from fair_envs.baselines.ppo.costs import Credit, cost_advantages
 from fair_envs.baselines.ppo.functions import BenefitRate, Controller, Lagrangian, Objective, Reward
 from fair_envs.baselines.ppo.gradients import ManualBackprop
-from fair_envs.baselines.ppo.ppo import Minibatch, agents_env_of
+from fair_envs.baselines.ppo.minibatch import Minibatch
+from fair_envs.baselines.ppo.ppo import agents_env_of
 from fair_envs.baselines.ppo.regularised import Regularised, mean_defined
 from fair_envs.baselines.ppo.tracking import RecordSteps
 from fair_envs.metrics.disparity import cell_sums
@@ -87,9 +88,10 @@ class StreamCritic(th.nn.Module):
         self.scale = spread if not self.scale.any() else 0.9 * self.scale + 0.1 * spread
         goal = targets / self.scale.clamp(min=1e-8)
         losses, size = [], min(LARGEST, max(SMALLEST, len(goal) // BATCHES))
-        backprop, parameters = ManualBackprop(self.network), list(self.network.parameters())
+        parameters = list(self.network.parameters())
         for parameter in parameters:
             parameter.grad = th.zeros_like(parameter)
+        backprop = ManualBackprop(self.network)
         for _ in range(epochs):
             order = rng.permutation(len(goal))
             for first in range(0, len(order), size):

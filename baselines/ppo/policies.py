@@ -133,20 +133,29 @@ class GroupedPolicy(BasePolicy):
         self, obs: th.Tensor, evaluate: Callable[[Any, th.Tensor, th.Tensor], tuple[th.Tensor, ...]]
     ) -> tuple[th.Tensor, ...]:
         """Return the outputs of each group's networks for its own rows, in the rows' original order."""
+        rows = self.rows_of_groups(obs)
+        parts = [
+            evaluate(member, obs[own, :-1], own) for member, own in zip(self.members, rows, strict=True) if len(own)
+        ]
+        joined = th.cat(rows)
+        place = th.empty_like(joined)
+        place[joined] = th.arange(len(joined), device=joined.device)
+        return tuple(th.cat(part)[place] for part in zip(*parts, strict=True))
+
+    def rows_of_groups(self, obs: th.Tensor) -> list[th.Tensor]:
+        """Return the indices of each group's observations.
+
+        Raises:
+            ValueError: An observation does not end with a group.
+        """
         group = obs[:, -1]
         rows = [th.nonzero(group == g).flatten() for g in range(self.groups)]
-        joined = th.cat(rows)
-        if len(joined) != len(obs):
+        if sum(map(len, rows)) != len(obs):
             strange = group[~th.isin(group, th.arange(self.groups, device=group.device))][0]
             raise ValueError(
                 f"obs must end with the {self.member_of}, 0 to {self.groups - 1}, not normalised, got {strange:g}"
             )
-        parts = [
-            evaluate(member, obs[own, :-1], own) for member, own in zip(self.members, rows, strict=True) if len(own)
-        ]
-        place = th.empty_like(joined)
-        place[joined] = th.arange(len(joined), device=joined.device)
-        return tuple(th.cat(part)[place] for part in zip(*parts, strict=True))
+        return rows
 
 
 class IndividualPolicy(GroupedPolicy):

@@ -1,7 +1,8 @@
 """Stable-Baselines3's PPO with hooks for fair variants.
 
-If every agent acts in every step, or with ``skip_idle=False``, results are bit-identical to Stable-Baselines3's; a test
-compares the weights. A row is one entry of the vectorised environment: a lane (one episode), or one agent of a lane.
+If every agent acts in every step, or with ``skip_idle=False``, results equal Stable-Baselines3's up to rounding, and to
+the bit with ``autograd=True``; tests compare the weights. A row is one entry of the vectorised environment: a lane (one
+episode), or one agent of a lane.
 The additions are:
 
 * Samples of agents whose action had no effect in this step (`fair_action` is -1) are excluded from the policy loss.
@@ -17,6 +18,7 @@ The additions are:
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -32,38 +34,13 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from torch.distributions import Distribution
 from torch.nn import functional
 
+from fair_envs.baselines.ppo.fast import FastUpdates, acting
+from fair_envs.baselines.ppo.minibatch import Minibatch, MinibatchOutput, Summary
 from fair_envs.baselines.ppo.policies import GroupedPolicy
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.metrics.disparity import strata_of
 from fair_envs.support.aliases import Ints
 from fair_envs.support.parameters import NonNegative, checked
-
-
-class Minibatch(NamedTuple):
-    """Samples of a rollout, shapes (n, ...)."""
-
-    observations: th.Tensor
-    actions: th.Tensor
-    old_values: th.Tensor
-    old_log_prob: th.Tensor
-    advantages: th.Tensor
-    returns: th.Tensor
-    flat_index: th.Tensor  # index of each sample in the flattened rollout, see `Rollout.flat`
-    had_turn: th.Tensor | None  # mask of the samples whose agent had a turn; None: all had
-
-
-class MinibatchOutput(NamedTuple):
-    """The current policy's output for a minibatch of n samples.
-
-    `values` and `value_targets` cover all samples, the other fields only those whose agent had a turn.
-    """
-
-    advantages: th.Tensor
-    log_prob: th.Tensor
-    log_ratio: th.Tensor
-    entropy: th.Tensor | None
-    values: th.Tensor  # (n,)
-    value_targets: th.Tensor  # (n,)
 
 
 class Losses(NamedTuple):
@@ -136,7 +113,10 @@ class Rollout(RolloutBuffer):
         """Yield the samples once, in random order."""
         if self._had_turn_flat is None and not self.had_turn.all():
             self._had_turn_flat = self.flat(self.had_turn)
-        yield from super().get(batch_size)  # type: ignore[misc]
+        everything: Any = next(super().get(None))
+        size = batch_size or len(everything.flat_index)
+        parts = [repeat(None) if column is None else th.split(column, size) for column in everything]
+        yield from map(Minibatch._make, zip(*parts, strict=False))
 
     def _get_samples(self, batch_inds: Ints, env: Any = None) -> Minibatch:  # type: ignore[override]
         if not self._samples:  # tensors gather rows faster than arrays
@@ -158,6 +138,9 @@ class PPO(sb3.PPO):
         equivariance: Weight of Fair-ER's penalty, which pulls each network's policy towards those of the other networks
             (`fair_envs.baselines.GroupedPolicy.equivariance_penalty`), at least 0. It needs a `GroupedPolicy` with
             several networks.
+        autograd: Whether autograd computes the gradients, as in Stable-Baselines3, whose results are then equal to the
+            bit. By default, gradients of perceptrons with discrete actions are computed by hand, which takes about
+            half the time; they are equal up to rounding. Variants whose penalties need autograd always use it.
         kwargs: Keyword arguments of `stable_baselines3.PPO`.
 
     Raises:
@@ -166,9 +149,13 @@ class PPO(sb3.PPO):
 
     policy: BasePolicy  # type: ignore[assignment]
     rollout_buffer: Rollout
+    _fast: FastUpdates | None = None  # while it updates
+    _reads_distribution = False  # whether a variant reads the distribution of the last actions
 
-    def __init__(self, *args: Any, skip_idle: bool = True, equivariance: float = 0.0, **kwargs: Any) -> None:
-        self.skip_idle = skip_idle
+    def __init__(
+        self, *args: Any, skip_idle: bool = True, equivariance: float = 0.0, autograd: bool = False, **kwargs: Any
+    ) -> None:
+        self.skip_idle, self.autograd = skip_idle, bool(checked("autograd", autograd, bool))
         self.equivariance = float(checked("equivariance", equivariance, NonNegative))
         if kwargs.setdefault("rollout_buffer_class", Rollout) not in (Rollout, None):
             raise ValueError(f"rollout_buffer_class must be None, got {kwargs['rollout_buffer_class']!r}")
@@ -192,7 +179,8 @@ class PPO(sb3.PPO):
         self.rollout_buffer.actions_to_learn = self._actions_to_learn
         check_finite(self.policy)
         discrete = isinstance(self.action_space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
-        with unchecked_distributions() if discrete else nullcontext():
+        fast = nullcontext() if self.autograd else acting(self.policy, keep_distribution=self._reads_distribution)
+        with unchecked_distributions() if discrete else nullcontext(), fast:
             finished = super().collect_rollouts(self._wrapped_env(env), callback, rollout_buffer, n_rollout_steps)
         if finished:
             if not self.skip_idle:
@@ -200,21 +188,64 @@ class PPO(sb3.PPO):
             self._after_rollout()
         return finished
 
+    def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[Any] | None = None) -> None:
+        if any(infos):  # most are empty
+            super()._update_info_buffer(infos, dones)
+
     def train(self) -> None:
         """Update the networks on the rollout."""
         self.policy.set_training_mode(True)
         self._update_learning_rate(self._optimizers())
         self._records: defaultdict[str, list[float]] = defaultdict(list)
-        for _ in range(self.n_epochs):
-            self._records["approx_kl"].clear()
-            finished = all(self._train_on(batch) for batch in self.rollout_buffer.get(self.batch_size))
-            self._n_updates += 1
-            if not finished:  # stopped early by `target_kl`
-                break
+        self._fast = FastUpdates(self.policy) if self._can_be_fast() else None
+        try:
+            for _ in range(self.n_epochs):
+                self._records["approx_kl"].clear()
+                finished = all(self._train_on(batch) for batch in self.rollout_buffer.get(self.batch_size))
+                self._n_updates += 1
+                if not finished:  # stopped early by `target_kl`
+                    break
+        finally:
+            if self._fast is not None:
+                self._fast.close()
+                self._fast = None
         self._log_training()
+
+    def _can_be_fast(self) -> bool:
+        """Return whether gradients need no autograd."""
+        changed = self.equivariance or self.clip_range_vf is not None or self._has_penalty
+        return not self.autograd and not changed and FastUpdates.suits(self.policy)
 
     def _train_on(self, batch: Minibatch) -> bool:
         """Take one gradient step; return False if the policy has changed too much to continue."""
+        if self._fast is None:
+            loss, found = self._loss(batch)
+        else:
+            loss, found = (
+                None,
+                self._fast.compute(
+                    batch,
+                    self._policy_advantages(batch),
+                    clip=self.clip_range(self._current_progress_remaining),  # type: ignore[operator]
+                    ent_coef=self.ent_coef,
+                    vf_coef=self.vf_coef,
+                ),
+            )
+        self._record(found, loss)
+        if self.target_kl is not None and found.approx_kl > 1.5 * self.target_kl:
+            return False
+        if self._fast is not None:
+            self._fast.step(self.max_grad_norm)
+        elif loss is not None:
+            self.policy.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+            self.policy.optimizer.step()
+        self._after_minibatch(batch)
+        return True
+
+    def _loss(self, batch: Minibatch) -> tuple[th.Tensor, Summary]:
+        """Return the loss of a minibatch, and means of its parts."""
         output = self._evaluate(batch)
         losses = self._losses(output)
         loss = self._total(losses)
@@ -223,18 +254,12 @@ class PPO(sb3.PPO):
             loss = loss + penalty
         if self.equivariance:
             loss = loss + self.equivariance * self._equivariance_penalty(batch)
+        clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
         with th.no_grad():
-            log_ratio = output.log_ratio
-            divergence = mean((th.exp(log_ratio) - 1) - log_ratio).item()  # Schulman, joschu.net/blog/kl-approx
-        self._record(output, losses, loss=loss, approx_kl=divergence)
-        if self.target_kl is not None and divergence > 1.5 * self.target_kl:
-            return False
-        self.policy.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-        self.policy.optimizer.step()
-        self._after_minibatch(batch)
-        return True
+            ratio = th.exp(output.log_ratio)
+            divergence, clipped = mean((ratio - 1) - output.log_ratio), mean((th.abs(ratio - 1) > clip).float())
+        means = losses.policy, losses.negative_entropy, losses.values, divergence, clipped
+        return loss, Summary(*(value.item() for value in means))
 
     def _equivariance_penalty(self, batch: Minibatch) -> th.Tensor:
         """Return the mean distance of the networks' policies over the samples with a turn, see `GroupedPolicy`."""
@@ -276,19 +301,17 @@ class PPO(sb3.PPO):
         """Return the loss of PPO."""
         return losses.policy + self.ent_coef * losses.negative_entropy + self.vf_coef * losses.values
 
-    def _record(self, output: MinibatchOutput, losses: Losses, *, loss: th.Tensor, approx_kl: float) -> None:
-        clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
-        with th.no_grad():
-            clipped = mean((th.abs(th.exp(output.log_ratio) - 1) > clip).float())
+    def _record(self, found: Summary, loss: th.Tensor | None) -> None:
+        total = found.policy + self.ent_coef * found.negative_entropy + self.vf_coef * found.values
         for name, value in (
-            ("policy_gradient_loss", losses.policy),
-            ("value_loss", losses.values),
-            ("entropy_loss", losses.negative_entropy),
-            ("clip_fraction", clipped),
-            ("loss", loss),
+            ("policy_gradient_loss", found.policy),
+            ("value_loss", found.values),
+            ("entropy_loss", found.negative_entropy),
+            ("clip_fraction", found.clipped),
+            ("approx_kl", found.approx_kl),
+            ("loss", total if loss is None else loss.item()),
         ):
-            self._records[name].append(value.item())
-        self._records["approx_kl"].append(approx_kl)
+            self._records[name].append(value)
 
     def _of_turns(self, batch: Minibatch, values: th.Tensor) -> th.Tensor:
         """Return the entries of ``values`` for the samples with a turn."""
@@ -338,6 +361,11 @@ class PPO(sb3.PPO):
 
     def _after_rollout(self) -> None:
         """Hook for variants, called after a rollout and before the updates."""
+
+    @property
+    def _has_penalty(self) -> bool:
+        """Whether `_penalty` can return a term."""
+        return type(self)._penalty is not PPO._penalty
 
     def _penalty(self, batch: Minibatch, output: MinibatchOutput) -> th.Tensor | None:
         """Return a term that a variant adds to the loss, or None."""

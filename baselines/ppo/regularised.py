@@ -24,7 +24,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo.fair_modes import LearnerState
 from fair_envs.baselines.ppo.massaging import Massager, Massaging, Schedule, ShieldActions
-from fair_envs.baselines.ppo.ppo import PPO, Minibatch
+from fair_envs.baselines.ppo.minibatch import Minibatch
+from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.baselines.ppo.tracking import RecordSteps, restore, snapshot
 from fair_envs.metrics.measures import MeasureOf
 from fair_envs.support.aliases import Flags, Floats, Floats32
@@ -206,6 +207,10 @@ class Regularised(PPO):
         self._recorder: RecordSteps | None = None
         self._shield: ShieldActions | None = None  # under the recorder
         self._of_env: VecEnv | None = None  # what they wrap
+
+    @property
+    def _reads_distribution(self) -> bool:  # type: ignore[override]
+        return self.massager is not None
 
     @property
     def rollouts(self) -> int:

@@ -190,9 +190,9 @@ def test_who_is_ahead_is_remembered_over_rollouts() -> None:
 
 
 def test_below_the_tolerance_it_is_ppo() -> None:
-    tolerant = learned(fair_learner(mode="p3o", tolerance=1e6))
-    assert np.array_equal(policy_weights(tolerant), policy_weights(learned(fair_learner(alpha=0.0))))
-    strict = learned(fair_learner(mode="p3o"))
+    tolerant = learned(fair_learner(mode="p3o", tolerance=1e6, autograd=True))
+    assert np.array_equal(policy_weights(tolerant), policy_weights(learned(fair_learner(alpha=0.0, autograd=True))))
+    strict = learned(fair_learner(mode="p3o", autograd=True))
     assert not np.array_equal(policy_weights(tolerant), policy_weights(strict))
 
 
@@ -298,8 +298,8 @@ def test_the_printed_penalty_adds_up_the_gaps_within_the_strata() -> None:
 
 
 def test_its_first_term_alone_changes_nothing() -> None:
-    constant = learned(fair_learner(mode="paper_literal", alpha=5.0, beta=0.0))
-    assert np.array_equal(policy_weights(constant), policy_weights(learned(fair_learner(alpha=0.0))))
+    constant = learned(fair_learner(mode="paper_literal", alpha=5.0, beta=0.0, autograd=True))
+    assert np.array_equal(policy_weights(constant), policy_weights(learned(fair_learner(alpha=0.0, autograd=True))))
 
 
 # ------------------------------------------------------------------------------------------------------ authors

@@ -37,13 +37,13 @@ from tests.helpers import LITTLE
 def plain() -> dict[bool, Floats32]:
     """Return the weights that PPO learns in one world and in two."""
     envs = {False: small_env(), True: small_env(lanes=2, worlds=GAMES)}
-    return {two: policy_weights(learned(learner(PPO, env))) for two, env in envs.items()}
+    return {two: policy_weights(learned(learner(PPO, env, autograd=True))) for two, env in envs.items()}
 
 
 @pytest.mark.parametrize("penalty", ("dp", "conditional parity", "cf"))
 @pytest.mark.parametrize("mode", MODES)
 def test_without_weights_every_mode_is_ppo_to_the_bit(mode: str, penalty: str, plain: dict[bool, Floats32]) -> None:
-    model = learned(fair_learner(mode=mode, penalty=penalty, alpha=0.0, beta=0.0))
+    model = learned(fair_learner(mode=mode, penalty=penalty, alpha=0.0, beta=0.0, autograd=True))
     assert np.array_equal(policy_weights(model), plain[penalty == "cf"])
 
 
@@ -58,13 +58,15 @@ def test_the_cost_critics_use_up_none_of_ppos_luck() -> None:
 @pytest.mark.parametrize("penalty", ("dp", "conditional parity", "cf"))
 @pytest.mark.parametrize("mode", MODES)
 def test_with_weights_no_mode_is_ppo(mode: str, penalty: str, plain: dict[bool, Floats32]) -> None:
-    model = learned(fair_learner(mode=mode, penalty=penalty, alpha=1.0, beta=1.0))
+    model = learned(fair_learner(mode=mode, penalty=penalty, alpha=1.0, beta=1.0, autograd=True))
     assert not np.array_equal(policy_weights(model), plain[penalty == "cf"])
     assert np.isfinite(policy_weights(model)).all()
 
 
 def test_lambda_zero_is_no_penalty(plain: dict[bool, Floats32]) -> None:
-    assert np.array_equal(policy_weights(learned(fair_learner(weight=0.0, alpha=3.0, beta=2.0))), plain[False])
+    assert np.array_equal(
+        policy_weights(learned(fair_learner(weight=0.0, alpha=3.0, beta=2.0, autograd=True))), plain[False]
+    )
 
 
 # --------------------------------------------------------------------------------------- what is measured in lanes

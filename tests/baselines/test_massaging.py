@@ -362,6 +362,6 @@ def test_a_policy_that_does_not_keep_what_it_said_is_asked_again() -> None:
 
     models = []
     for policy in ("MlpPolicy", Own):
-        given = settings(massager=Accept(), massaging_schedule=0.5)
+        given = settings(massager=Accept(), massaging_schedule=0.5, autograd=True)
         models.append(learned(FPPO(policy, own_env(), short=Granted, long=Age, **given)))
     assert np.array_equal(policy_weights(models[0]), policy_weights(models[1]))

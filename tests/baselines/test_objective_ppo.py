@@ -172,7 +172,7 @@ def true_positives(lanes: int) -> RateMeasure:
 
 
 def test_the_reward_alone_gives_stable_baselines3_to_the_bit() -> None:
-    ours = ObjectivePPO("MlpPolicy", lending(), objective=Reward(), rate=true_positives, **SMALL).learn(240)
+    ours = ObjectivePPO("MlpPolicy", lending(), rate=true_positives, autograd=True, **SMALL).learn(240)
     theirs = sb3.PPO("MlpPolicy", lending(), **SMALL).learn(240)
     for one, other in zip(weights(ours), weights(theirs), strict=True):
         assert np.array_equal(one, other)

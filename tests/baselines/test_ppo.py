@@ -14,7 +14,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from torch.distributions import Distribution
 
 from fair_envs import make_sb3
-from fair_envs.baselines.ppo.ppo import PPO, Minibatch, Rollout
+from fair_envs.baselines.ppo.minibatch import Minibatch
+from fair_envs.baselines.ppo.ppo import PPO, Rollout
 from fair_envs.envs.harvest.rules import STAY
 from tests.baselines.small import (
     ACTORS,
@@ -42,7 +43,7 @@ from tests.helpers import LITTLE
     [({}, {"skip_idle": False}), (NO_IDLE_TURNS, {}), (NO_IDLE_TURNS, {"clip_range_vf": 0.1, "target_kl": 0.001})],
 )
 def test_the_weights_are_those_of_stable_baselines3_to_the_bit(world: dict[str, Any], settings: dict[str, Any]) -> None:
-    ours = learned(learner(PPO, small_env(**world), **settings))
+    ours = learned(learner(PPO, small_env(**world), autograd=True, **settings))
     theirs = learned(learner(sb3.PPO, small_env(**world), **{k: v for k, v in settings.items() if k != "skip_idle"}))
     assert np.array_equal(weights(ours), weights(theirs))
     logged, wanted = ours.logger.name_to_value, theirs.logger.name_to_value
@@ -59,6 +60,7 @@ def test_it_learns_other_environments_as_stable_baselines3_does(env_id: str) -> 
     models = []
     for kind in (PPO, sb3.PPO):
         settings: dict[str, Any] = {"n_steps": 32, "batch_size": 32, "n_epochs": 2, "seed": 0, "device": "cpu"}
+        settings |= {"autograd": True} if kind is PPO else {}
         models.append(kind("MlpPolicy", make_vec_env(env_id, 2), **settings).learn(128))
     assert np.array_equal(weights(models[0]), weights(models[1]))
 

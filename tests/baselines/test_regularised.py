@@ -163,7 +163,7 @@ WITHOUT_EFFECT: list[tuple[Any, dict[str, Any]]] = [
 @pytest.mark.parametrize("make", [hiring, own_env, lambda: VecNormalize(hiring())])
 @pytest.mark.parametrize(("kind", "given"), WITHOUT_EFFECT)
 def test_without_weights_and_massaging_it_is_stable_baselines3_to_the_bit(kind: Any, given: Any, make: Any) -> None:
-    ours, theirs = learned(learner(kind, make(), **given)), learned(learner(sb3.PPO, make()))
+    ours, theirs = learned(learner(kind, make(), autograd=True, **given)), learned(learner(sb3.PPO, make()))
     assert np.array_equal(policy_weights(ours), policy_weights(theirs))
 
 
@@ -172,7 +172,7 @@ def test_without_weights_and_massaging_it_is_stable_baselines3_to_the_bit(kind: 
     [(FPPO, {}), (FPPO, {"scaling": "as_coded"}), (APPO, {}), (PPOLagrangian, {"multiplier": 1.0})],
 )
 def test_with_weights_it_is_not(kind: Any, given: Any) -> None:
-    ours, theirs = learned(learner(kind, **given)), learned(learner(sb3.PPO))
+    ours, theirs = learned(learner(kind, autograd=True, **given)), learned(learner(sb3.PPO))
     assert not np.array_equal(policy_weights(ours), policy_weights(theirs))
     assert np.isfinite(policy_weights(ours)).all()
 
