@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from fair_envs.baselines.ppo.gradients import FUSED_ROWS, ManualBackprop, flatten_parameters, is_known, views
 from fair_envs.baselines.ppo.minibatch import Minibatch, Summary
-from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.baselines.ppo.policies import GroupedPolicy, SharedTrunk, SharedTrunkPolicy
 from fair_envs.core.compilation import kernel
 from fair_envs.support.aliases import Flags, Floats32, Ints
 
@@ -40,7 +40,7 @@ class Networks:
     def __init__(self, policy: BasePolicy) -> None:
         self._groups = policy if isinstance(policy, GroupedPolicy) else None
         members = _members(policy)
-        self._networks = [tuple(ManualBackprop(chain) for chain in _chains(member)) for member in members]
+        self._networks = [ActorCritic(member) for member in members]
         space = members[0].action_space
         self.options: Ints = np.asarray(space.nvec if isinstance(space, gym.spaces.MultiDiscrete) else [space.n])
 
@@ -48,7 +48,8 @@ class Networks:
     def suits(policy: BasePolicy) -> bool:
         """Return whether a policy has perceptrons that choose discrete actions, on the CPU.
 
-        It must be Stable-Baselines3's policy for vectors, or a `GroupedPolicy` of such, with tanhs, ReLUs or sigmoids.
+        It must be Stable-Baselines3's policy for vectors, a `SharedTrunkPolicy`, or a `GroupedPolicy` of such, with
+        tanhs, ReLUs or sigmoids.
         """
         own_forward = "forward" in vars(policy)  # set by a user
         return policy.device.type == "cpu" and not own_forward and all(_plain(member) for member in _members(policy))
@@ -57,13 +58,12 @@ class Networks:
         """Return the logits (n, A) of all options, one entry of an action after the other, and values (n, 1)."""
         rows = observations.float().flatten(start_dim=1)
         if self._groups is None:
-            ((actor, critic),) = self._networks
-            return actor.forward(rows), critic.forward(rows)
+            return self._networks[0].forward(rows)
         self._places = self._groups.rows_of_groups(rows)
         logits, values = rows.new_empty(len(rows), int(self.options.sum())), rows.new_empty(len(rows), 1)
-        for (actor, critic), place in zip(self._networks, self._places, strict=True):
-            own, count = _padded(rows[place, :-1]), len(place)
-            logits[place], values[place] = actor.forward(own)[:count], critic.forward(own)[:count]
+        for network, place in zip(self._networks, self._places, strict=True):
+            found = network.forward(_padded(rows[place, :-1]))
+            logits[place], values[place] = (part[: len(place)] for part in found)
         return logits, values
 
     def sample(self, logits: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
@@ -91,10 +91,35 @@ class Networks:
 
     def backward(self, of_logits: th.Tensor, of_values: th.Tensor) -> None:
         """Set the gradients of the weights, given those of the last outputs."""
-        for k, networks in enumerate(self._networks):
-            for network, gradient in zip(networks, (of_logits, of_values), strict=True):
-                own = gradient if self._groups is None else _padded(gradient[self._places[k]])
-                network.backward(own, to_input=False)
+        if self._groups is None:
+            self._networks[0].backward(of_logits, of_values)
+            return
+        for network, place in zip(self._networks, self._places, strict=True):
+            network.backward(_padded(of_logits[place]), _padded(of_values[place]))
+
+
+class ActorCritic:
+    """An actor and a critic, which may share their first layers.
+
+    Args:
+        policy: A policy for which `_plain` is true.
+    """
+
+    def __init__(self, policy: Any) -> None:
+        self._trunk, self._actor, self._critic = (ManualBackprop(chain) for chain in _chains(policy))
+        self._shares = bool(self._trunk.layers)
+
+    def forward(self, rows: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return logits (n, A) and values (n, 1)."""
+        shared = self._trunk.forward(rows)
+        return self._actor.forward(shared), self._critic.forward(shared)
+
+    def backward(self, of_logits: th.Tensor, of_values: th.Tensor) -> None:
+        """Set the gradients of the weights, given those of the last outputs."""
+        shared = self._actor.backward(of_logits, to_input=self._shares)
+        of_critic = self._critic.backward(of_values, to_input=self._shares)
+        if self._shares:
+            self._trunk.backward(shared + of_critic, to_input=False)
 
 
 def _padded(rows: th.Tensor) -> th.Tensor:
@@ -110,10 +135,10 @@ def _members(policy: BasePolicy) -> list[Any]:
 def _plain(policy: Any) -> bool:
     """Return whether an actor and a critic consist of layers that `ManualBackprop` can compute."""
     return (
-        type(policy) is ActorCriticPolicy
+        type(policy) in (ActorCriticPolicy, SharedTrunkPolicy)
         and type(policy.features_extractor) is FlattenExtractor
         and policy.share_features_extractor
-        and type(policy.mlp_extractor) is MlpExtractor
+        and type(policy.mlp_extractor) in (MlpExtractor, SharedTrunk)
         and type(policy.action_dist) in (CategoricalDistribution, MultiCategoricalDistribution)
         and isinstance(policy.observation_space, gym.spaces.Box)
         and not is_image_space(policy.observation_space)
@@ -122,10 +147,14 @@ def _plain(policy: Any) -> bool:
     )
 
 
-def _chains(policy: Any) -> tuple[nn.Sequential, nn.Sequential]:
-    """Return the modules of the actor and of the critic."""
+def _chains(policy: Any) -> tuple[nn.Sequential, nn.Sequential, nn.Sequential]:
+    """Return the modules of the shared layers, of the actor and of the critic."""
     hidden = policy.mlp_extractor
-    return nn.Sequential(*hidden.policy_net, policy.action_net), nn.Sequential(*hidden.value_net, policy.value_net)
+    if isinstance(hidden, SharedTrunk):
+        trunk, actor, critic = hidden.trunk, hidden.actor, hidden.critic
+    else:
+        trunk, actor, critic = nn.Sequential(), hidden.policy_net, hidden.value_net
+    return trunk, nn.Sequential(*actor, policy.action_net), nn.Sequential(*critic, policy.value_net)
 
 
 # ---------------------------------------------------------------------------------------------------- acting

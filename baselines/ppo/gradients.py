@@ -135,15 +135,18 @@ class ManualBackprop:
 
     Args:
         chain: The layers' modules, see `layers_of`.
+
+    Attributes:
+        layers: The layers.
     """
 
     def __init__(self, chain: nn.Sequential) -> None:
-        self._layers = layers_of(chain)
+        self.layers = layers_of(chain)
 
     def forward(self, rows: th.Tensor) -> th.Tensor:
         """Return the output for rows, and store the intermediate values."""
         self._values = [rows]
-        for layer in self._layers:
+        for layer in self.layers:
             self._values.append(layer.forward(self._values[-1]))
         return self._values[-1]
 
@@ -155,8 +158,8 @@ class ManualBackprop:
             to_input: Whether the gradient of the input is needed.
         """
         values = self._values
-        for k in reversed(range(len(self._layers))):
-            gradient = self._layers[k].backward(gradient, values[k], values[k + 1], to_input=k > 0 or to_input)
+        for k in reversed(range(len(self.layers))):
+            gradient = self.layers[k].backward(gradient, values[k], values[k + 1], to_input=k > 0 or to_input)
         return gradient
 
 

@@ -14,7 +14,7 @@ from fair_envs import make_sb3
 from fair_envs.baselines.ppo import gradients
 from fair_envs.baselines.ppo.fast import FastUpdates, Networks, acting
 from fair_envs.baselines.ppo.gradients import FUSED_ROWS, ManualBackprop
-from fair_envs.baselines.ppo.policies import IndividualPolicy
+from fair_envs.baselines.ppo.policies import IndividualPolicy, SharedTrunkPolicy
 from fair_envs.baselines.ppo.ppo import PPO
 from tests.baselines.small import collect, learned, learner, policy_weights, rollouts, small_env, weights, whole_batch
 from tests.helpers import LITTLE
@@ -48,10 +48,10 @@ def loans(**given: Any) -> Any:
     return alone(make_sb3("FairLending-v0", n_envs=4, horizon=30), **given)
 
 
-def alone(env: Any, **given: Any) -> Any:
+def alone(env: Any, policy: Any = "MlpPolicy", **given: Any) -> Any:
     """Return a small learner with one actor and one critic."""
     default: dict[str, Any] = {"n_steps": 32, "batch_size": 32, "n_epochs": 2, "ent_coef": 0.01, "seed": 1}
-    return PPO("MlpPolicy", env, device="cpu", learning_rate=0.01, **{**default, **given})
+    return PPO(policy, env, device="cpu", learning_rate=0.01, **{**default, **given})
 
 
 def agents(**given: Any) -> Any:
@@ -60,7 +60,13 @@ def agents(**given: Any) -> Any:
     return PPO(IndividualPolicy, env, n_steps=10, batch_size=80, n_epochs=2, device="cpu", seed=1, **given)
 
 
-MODELS = {"loans": loans, "levers": levers, "groups": learner, "agents": agents}
+def trunk(**given: Any) -> Any:
+    """Return a small learner whose actor and critic share layers."""
+    arch = {"shared": [16], "pi": [8], "vf": [12]}
+    return loans(policy=SharedTrunkPolicy, policy_kwargs={"net_arch": arch, "activation_fn": nn.Tanh}, **given)
+
+
+MODELS = {"loans": loans, "levers": levers, "groups": learner, "agents": agents, "trunk": trunk}
 
 
 def by_autograd(model: Any, batch: Any) -> Any:
@@ -88,7 +94,7 @@ def moved(model: Any) -> Any:
     collect(model)
     with th.no_grad():
         for parameter in model.policy.parameters():
-            parameter += 0.1 * th.randn_like(parameter)
+            parameter += 0.25 * th.randn_like(parameter)
     return model
 
 
