@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fair_envs.baselines.team.play import SetSpeed, TeamPlay, by_seed, evaluate_speeds, play_team
     from fair_envs.baselines.team.policy import Learned
     from fair_envs.baselines.team.training import TeamTraining, load_team, team_settings
+    from fair_envs.baselines.together import train_together
     from fair_envs.baselines.training import Training, load
 
 __all__ = [
@@ -97,6 +98,7 @@ __all__ = [
     "train_pcn",
     "train_single",
     "train_team",
+    "train_together",
 ]
 
 _MODULES = {
@@ -124,6 +126,7 @@ _MODULES = {
     "team.play": ("SetSpeed", "TeamPlay", "by_seed", "evaluate_speeds", "play_team"),
     "team.policy": ("Learned",),
     "team.training": ("TeamTraining", "load_team", "team_settings"),
+    "together": ("train_together",),
     "training": ("Training", "load"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -72,6 +72,8 @@ class Method:
         train: ``train(settings, out=folder, resume=False, progress=False)`` trains, writes a run's folder and returns
             the model.
         load: ``load(folder)`` returns a run's model and settings.
+        make: ``make(settings)`` returns the untrained learner, a `fair_envs.baselines.PPO`; None: several seeds cannot
+            be trained together, see `fair_envs.baselines.train_together`.
         policy: ``policy(model, settings, rules)`` returns the trained policy; None: the model is not a policy.
         evaluated: ``evaluated(model, settings, test)`` plays test episodes and returns a report of what
             `fair_envs.evaluate` does not measure, or None; it may be left out for a method with a policy.
@@ -90,6 +92,7 @@ class Method:
     settings: type[Any]
     train: Callable[..., Any]
     load: Callable[[Path], tuple[Any, Any]]
+    make: Callable[[Any], Any] | None = None
     policy: Callable[[Any, Any, Any], Policy] | None = None
     evaluated: Callable[[Any, Any, Test], Report | None] | None = None
     unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -546,18 +546,35 @@ def load_as(run: str | Path, kind: type[S], make: Callable[[S], BaseAlgorithm]) 
     return load_run(run, kind, make, restore_learner)
 
 
+class RandomState(NamedTuple):
+    """The state of the global random number generators."""
+
+    torch: th.Tensor
+    numpy: Any
+    python: Any
+
+    @classmethod
+    def current(cls) -> "RandomState":
+        """Return the current state."""
+        return cls(th.get_rng_state(), np.random.get_state(), random.getstate())
+
+    def set(self) -> None:
+        """Make this the current state."""
+        th.set_rng_state(self.torch)
+        np.random.set_state(self.numpy)
+        random.setstate(self.python)
+
+
 @contextmanager
 def isolated_random_state(threads: int) -> Iterator[None]:
     """Set torch's number of threads, and restore it and the global random number generators at the end."""
-    kept = th.get_num_threads(), th.get_rng_state(), np.random.get_state(), random.getstate()
+    before, kept = th.get_num_threads(), RandomState.current()
     th.set_num_threads(threads)
     try:
         yield
     finally:
-        th.set_num_threads(kept[0])
-        th.set_rng_state(kept[1])
-        np.random.set_state(kept[2])
-        random.setstate(kept[3])
+        th.set_num_threads(before)
+        kept.set()
 
 
 # ----------------------------------------------------------------------------------------------------- callbacks
@@ -605,38 +622,62 @@ class Keeper(BaseCallback):
 REWARD = "rollout/reward"  # log name of the groups' mean rewards
 
 
-class GroupRewards(BaseCallback):
+class Rewards(BaseCallback):
+    """Logs mean rewards in each rollout; subclasses define of whom.
+
+    Args:
+        parts: Number of equal parts of the rows, one after the other. With several, nothing is logged by itself.
+    """
+
+    def __init__(self, *, parts: int = 1) -> None:
+        super().__init__()
+        self.parts = parts
+
+    def named(self, part: int = 0) -> dict[str, float]:
+        """Return the mean rewards of a part in the last rollout, by name."""
+        raise NotImplementedError
+
+    def _on_rollout_end(self) -> None:
+        if self.parts == 1:
+            for name, reward in self.named().items():
+                self.logger.record(name, reward)
+
+
+class GroupRewards(Rewards):
     """Logs the mean reward per agent and step of each group in each rollout."""
 
     def _on_rollout_start(self) -> None:
         self._groups = source(self.training_env).fair_spec.groups
-        self._sums, self._counts = np.zeros((2, len(self._groups)))
+        self._sums, self._counts = np.zeros((2, self.parts, len(self._groups)))
 
     def _on_step(self) -> bool:
-        env = source(self.training_env)
-        group = env.interactions["group"].ravel()
-        self._sums += np.bincount(group, env.agent_reward.ravel(), minlength=len(self._groups))
-        self._counts += np.bincount(group, minlength=len(self._groups))
+        env, size = source(self.training_env), self._sums.size
+        of_part = np.arange(0, size, len(self._groups))[:, np.newaxis]
+        cell = (env.interactions["group"].reshape(self.parts, -1) + of_part).ravel()
+        self._sums += np.bincount(cell, env.agent_reward.ravel(), minlength=size).reshape(self._sums.shape)
+        self._counts += np.bincount(cell, minlength=size).reshape(self._sums.shape)
         return True
 
-    def _on_rollout_end(self) -> None:
-        for name, total, count in zip(self._groups, self._sums, self._counts, strict=True):
-            self.logger.record(f"{REWARD}[{name}]", total / count if count else np.nan)
+    def named(self, part: int = 0) -> dict[str, float]:
+        """Return the mean reward of each group in a part."""
+        found = zip(self._groups, self._sums[part], self._counts[part], strict=True)
+        return {f"{REWARD}[{name}]": total / count if count else np.nan for name, total, count in found}
 
 
-class MeanReward(BaseCallback):
+class MeanReward(Rewards):
     """Logs the mean reward per row and step in each rollout."""
 
     def _on_rollout_start(self) -> None:
-        self._sum, self._steps = 0.0, 0
+        self._sums, self._steps = np.zeros(self.parts), 0
 
     def _on_step(self) -> bool:
-        self._sum += float(np.mean(self.locals["rewards"], dtype=np.float64))
+        self._sums += self.locals["rewards"].reshape(self.parts, -1).mean(axis=1, dtype=np.float64)
         self._steps += 1
         return True
 
-    def _on_rollout_end(self) -> None:
-        self.logger.record(REWARD, self._sum / self._steps)
+    def named(self, part: int = 0) -> dict[str, float]:
+        """Return the mean reward of a part."""
+        return {REWARD: float(self._sums[part] / self._steps)}
 
 
 class LearningCurve(BaseCallback):

@@ -30,7 +30,7 @@ class Curve(MeanReward):
         self.rewards: list[float] = []
 
     def _on_rollout_end(self) -> None:
-        self.rewards.append(self._sum / self._steps)
+        self.rewards += self.named().values()
 
 
 def trained(env_id: str, *, seed: int, steps: int | None, autograd: bool) -> tuple[list[float], float]:

@@ -5,8 +5,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch as th
-from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv
 
 from fair_envs.baselines.ppo.costs import cost_advantages
 from fair_envs.baselines.ppo.fair_modes import CostCritics
@@ -44,19 +42,18 @@ class CostPPO(Regularised):
         """Return the cost of each step of the rollout, shape (steps, rows)."""
         raise NotImplementedError
 
-    def _wrapped_env(self, env: VecEnv) -> VecEnv:
-        self._cut_off = np.zeros((self.n_steps, self.n_envs))  # estimated costs after truncation
-        return super()._wrapped_env(env)
-
-    def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        if cut := self.recorder.cut_off():
-            seen = np.array(list(cut.values()), np.float32).reshape(1, len(cut), -1)
-            self._cut_off[step, list(cut)] = self.cost_critics.predict(seen, which=[0])[0, :, 0]
-        return super()._actions_to_learn(step, action, log_prob)
+    @property
+    def _bootstraps(self) -> bool:
+        return True
 
     def _after_rollout(self) -> None:
         super()._after_rollout()
-        self._estimate(self.cost() + self.gamma * self._cut_off)
+        cost = self.cost()
+        if self._cut_off:
+            seen = np.array(list(self._cut_off.values()), np.float32).reshape(1, len(self._cut_off), -1)
+            after = self.cost_critics.predict(seen, which=[0])[0, :, 0]
+            cost[tuple(np.transpose(list(self._cut_off)))] += self.gamma * after
+        self._estimate(cost)
 
     def _estimate(self, cost: Floats) -> None:
         """Estimate the advantages of a cost, shape (steps, rows)."""
@@ -91,7 +88,7 @@ class CostPPO(Regularised):
         return [*super()._optimizers(), self.cost_critics.optimizer]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_cost_advantages", "_cost_targets", "_cut_off"]
+        return [*super()._excluded_save_params(), "_cost_advantages", "_cost_targets"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()

@@ -35,12 +35,14 @@ class Networks:
 
     Attributes:
         options: Numbers of options of each entry of an action, shape (K,).
+        single: The only actor and critic, or None if there are several.
     """
 
     def __init__(self, policy: BasePolicy) -> None:
         self._groups = policy if isinstance(policy, GroupedPolicy) else None
         members = _members(policy)
         self._networks = [ActorCritic(member) for member in members]
+        self.single = self._networks[0] if self._groups is None else None
         space = members[0].action_space
         self.options: Ints = np.asarray(space.nvec if isinstance(space, gym.spaces.MultiDiscrete) else [space.n])
 
@@ -57,8 +59,9 @@ class Networks:
     def forward(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the logits (n, A) of all options, one entry of an action after the other, and values (n, 1)."""
         rows = observations.float().flatten(start_dim=1)
-        if self._groups is None:
-            return self._networks[0].forward(rows)
+        if self.single is not None:
+            return self.single.forward(rows)
+        assert self._groups is not None
         self._places = self._groups.rows_of_groups(rows)
         logits, values = rows.new_empty(len(rows), int(self.options.sum())), rows.new_empty(len(rows), 1)
         for network, place in zip(self._networks, self._places, strict=True):
@@ -66,24 +69,24 @@ class Networks:
             logits[place], values[place] = (part[: len(place)] for part in found)
         return logits, values
 
-    def sample(self, logits: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+    def sample(self, logits: th.Tensor, generator: th.Generator | None = None) -> tuple[th.Tensor, th.Tensor]:
         """Return random actions (n, K) and their log-probabilities (n,), given the logits of the last observations.
 
         Groups draw one after the other, as `GroupedPolicy` does.
         """
         if self._groups is None:
-            return self._sample(logits)
+            return self._sample(logits, generator)
         actions, log_prob = th.empty(len(logits), len(self.options), dtype=th.long), logits.new_empty(len(logits))
         for place in self._places:
             if len(place):
-                actions[place], log_prob[place] = self._sample(logits[place])
+                actions[place], log_prob[place] = self._sample(logits[place], generator)
         return actions, log_prob
 
-    def _sample(self, logits: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+    def _sample(self, logits: th.Tensor, generator: th.Generator | None) -> tuple[th.Tensor, th.Tensor]:
         actions, total = [], []
         for part in [logits] if len(self.options) == 1 else th.split(logits, self.options.tolist(), 1):
             log_probs = part.log_softmax(1)
-            actions.append(th.multinomial(log_probs.exp(), 1, replacement=True))
+            actions.append(th.multinomial(log_probs.exp(), 1, replacement=True, generator=generator))
             total.append(log_probs.gather(1, actions[-1]))
         if len(total) == 1:
             return actions[0], total[0].flatten()
@@ -91,8 +94,8 @@ class Networks:
 
     def backward(self, of_logits: th.Tensor, of_values: th.Tensor) -> None:
         """Set the gradients of the weights, given those of the last outputs."""
-        if self._groups is None:
-            self._networks[0].backward(of_logits, of_values)
+        if self.single is not None:
+            self.single.backward(of_logits, of_values)
             return
         for network, place in zip(self._networks, self._places, strict=True):
             network.backward(_padded(of_logits[place]), _padded(of_values[place]))
@@ -103,10 +106,14 @@ class ActorCritic:
 
     Args:
         policy: A policy for which `_plain` is true.
+
+    Attributes:
+        chains: The shared layers, those of the actor and those of the critic.
     """
 
     def __init__(self, policy: Any) -> None:
         self._trunk, self._actor, self._critic = (ManualBackprop(chain) for chain in _chains(policy))
+        self.chains = tuple(part.layers for part in (self._trunk, self._actor, self._critic))
         self._shares = bool(self._trunk.layers)
 
     def forward(self, rows: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
@@ -161,17 +168,19 @@ def _chains(policy: Any) -> tuple[nn.Sequential, nn.Sequential, nn.Sequential]:
 
 
 @contextmanager
-def acting(policy: BasePolicy, *, keep_distribution: bool = False) -> Iterator[None]:
+def acting(policy: BasePolicy, networks: Any = None, *, keep_distribution: bool = False) -> Iterator[None]:
     """Replace the ``forward`` of a policy by a faster one while it collects experience, as a context.
 
     Args:
         policy: A policy for which `Networks.suits` is true; others do not change.
+        networks: What computes logits and values and samples actions; None: the policy's own `Networks`.
         keep_distribution: Whether ``policy.action_dist`` must be that of the last actions.
     """
     if not Networks.suits(policy):
         yield
         return
-    networks, whole, shape = Networks(policy), policy.forward, policy.action_space.shape or ()
+    whole, shape = policy.forward, policy.action_space.shape or ()
+    networks = networks or Networks(policy)
 
     def forward(obs: th.Tensor, deterministic: bool = False) -> Any:
         """Return actions (n, ...), values (n, 1) and log-probabilities (n,)."""
@@ -286,6 +295,8 @@ class FastUpdates:
     def __init__(self, policy: BasePolicy) -> None:
         self._policy, self._parameters = policy, list(policy.parameters())
         self._flat = flatten_parameters(self._parameters)
+        assert self._flat.grad is not None
+        self._gradient = self._flat.grad
         self._networks = Networks(policy)
         (group,) = policy.optimizer.param_groups
         settings = {name: value for name, value in group.items() if name != "params"}
@@ -359,5 +370,5 @@ class FastUpdates:
 
     def step(self, max_grad_norm: float) -> None:
         """Clip the gradients and update the weights."""
-        th.nn.utils.clip_grad_norm_([self._flat], max_grad_norm, foreach=False)
+        self._gradient.mul_((max_grad_norm / (self._gradient.norm() + 1e-6)).clamp_(max=1.0))
         self._optimizer.step()

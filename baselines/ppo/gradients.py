@@ -20,11 +20,13 @@ products of numbers in the gradient of a weight."""
 
 ACTIVATIONS: dict[type[nn.Module], Activation] = {nn.Tanh: "tanh", nn.ReLU: "relu", nn.Sigmoid: "sigmoid"}
 
-_IN_PLACE: dict[Activation, Callable[[th.Tensor], th.Tensor]] = {
+ACTIVATE: dict[Activation, Callable[[th.Tensor], th.Tensor]] = {
+    "none": lambda values: values,
     "tanh": th.tanh_,
     "relu": th.relu_,
     "sigmoid": th.sigmoid_,
 }
+"""Functions that apply an activation in place."""
 
 _BACKWARD: dict[Activation, Callable[[th.Tensor, th.Tensor], th.Tensor]] = {
     "none": lambda gradient, output: gradient,
@@ -66,8 +68,7 @@ class Layer:
         plain = self.activation == "none"
         if FUSED is not None and (self._work(rows) >= FUSED_WORK if plain else rows.shape[0] >= FUSED_ROWS):
             return FUSED(rows, self.weight, self.bias, self.activation, [], "")
-        output = th.addmm(self.bias, rows, self.weight.t())
-        return output if plain else _IN_PLACE[self.activation](output)
+        return ACTIVATE[self.activation](th.addmm(self.bias, rows, self.weight.t()))
 
     def backward(self, gradient: th.Tensor, inputs: th.Tensor, output: th.Tensor, *, to_input: bool) -> th.Tensor:
         """Write the gradients of weight and bias; return that of the inputs, or of the linear layer's output.

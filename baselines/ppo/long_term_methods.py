@@ -10,6 +10,7 @@ from fair_envs.baselines.ppo.long_term_training import (
     LongTermTraining,
     load_long_term,
     long_term_preset,
+    make_long_term,
 )
 from fair_envs.baselines.ppo.long_term_training import (
     train_long_term as train_only,
@@ -88,6 +89,7 @@ METHODS = tuple(
         settings=LongTermTraining,
         train=train_long_term,
         load=load_long_term,
+        make=make_long_term,
         evaluated=evaluate,
         policy=policy,
         unsupported=without_own_massager if name == "f-ppo-s" else unsupported,

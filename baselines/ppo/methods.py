@@ -9,7 +9,7 @@ from fair_envs.baselines.methods import Method, Test
 from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
-from fair_envs.baselines.training import Training, compares_returns, load
+from fair_envs.baselines.training import Training, compares_returns, load, make_model
 from fair_envs.baselines.training import train as train_only
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, policy_of_model
@@ -86,6 +86,7 @@ METHODS = (
     Method(
         name="ppo",
         summary="Proximal policy optimisation of the reward only.",
+        make=make_model,
         unused=FAIR_PPO_SETTINGS | FEN_SETTINGS,
         **SHARED,
     ),
@@ -94,6 +95,7 @@ METHODS = (
         summary="PPO with a penalty on the disparity between groups' returns, or on the increase of another measure.",
         unsupported=without_penalty,
         unused=FEN_SETTINGS,
+        make=make_model,
         **SHARED,
     ),
     Method(

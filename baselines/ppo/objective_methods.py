@@ -7,7 +7,12 @@ from fair_envs.baselines.eval_callback import with_evaluations
 from fair_envs.baselines.methods import Method
 from fair_envs.baselines.ppo.functions import OBJECTIVES
 from fair_envs.baselines.ppo.methods import evaluate, missing_measure, policy
-from fair_envs.baselines.ppo.objective_training import ObjectiveTraining, load_objective, train_objective
+from fair_envs.baselines.ppo.objective_training import (
+    ObjectiveTraining,
+    load_objective,
+    make_objective,
+    train_objective,
+)
 from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED, recommended_preset
 from fair_envs.baselines.training import chosen_task
 from fair_envs.metrics.group import group_members
@@ -85,6 +90,7 @@ METHODS = tuple(
         settings=ObjectiveTraining,
         train=with_evaluations(train_objective, policy),
         load=load_objective,
+        make=make_objective,
         evaluated=evaluate,
         policy=policy,
         unsupported=without_rate,

@@ -190,13 +190,11 @@ class ObjectivePPO(Regularised):
         assert isinstance(recorder, RecordSteps)
         if self._streams is None:
             self._streams = self._streams_of(recorder)
-        self._cut_off: dict[tuple[int, int], NDArray[Any]] = {}  # last observations before time limits, by step and row
         return recorder
 
-    def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
-        if self._fair_wanted:
-            self._cut_off |= {(step, row): seen for row, seen in self.recorder.cut_off().items()}
-        return super()._actions_to_learn(step, action, log_prob)
+    @property
+    def _bootstraps(self) -> bool:
+        return self._fair_wanted
 
     @property
     def _fair_wanted(self) -> bool:
@@ -330,7 +328,7 @@ class ObjectivePPO(Regularised):
         return [*super()._optimizers(), self.stream_critic.optimizer]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_streams", "_fair", "_parts", "_cut_off", "_reward_weight"]
+        return [*super()._excluded_save_params(), "_streams", "_fair", "_parts", "_reward_weight"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()

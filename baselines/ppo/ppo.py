@@ -16,7 +16,7 @@ The additions are:
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ import numpy as np
 import stable_baselines3 as sb3
 import torch as th
 from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
@@ -37,6 +38,7 @@ from torch.nn import functional
 from fair_envs.baselines.ppo.fast import FastUpdates, acting
 from fair_envs.baselines.ppo.minibatch import Minibatch, MinibatchOutput, Summary
 from fair_envs.baselines.ppo.policies import GroupedPolicy
+from fair_envs.core import Lanes
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.metrics.disparity import strata_of
 from fair_envs.support.aliases import Ints
@@ -54,6 +56,21 @@ class Losses(NamedTuple):
 ActionsToLearn = Callable[[int, NDArray[Any], th.Tensor], tuple[NDArray[Any], th.Tensor]]
 """Takes a step's index in the rollout, its actions and their log-probabilities; returns the actions and
 log-probabilities that the buffer stores instead."""
+
+
+OF_STEPS = (
+    "observations",
+    "actions",
+    "rewards",
+    "episode_starts",
+    "values",
+    "log_probs",
+    "had_turn",
+    "reward",
+    "group",
+    "stratum",
+)
+"""Arrays of a `Rollout` that steps fill, shape (steps, rows, ...)."""
 
 
 class Rollout(RolloutBuffer):
@@ -150,6 +167,7 @@ class PPO(sb3.PPO):
     policy: BasePolicy  # type: ignore[assignment]
     rollout_buffer: Rollout
     _fast: FastUpdates | None = None  # while it updates
+    for_others = False  # whether only others learn from its rollouts
     _reads_distribution = False  # whether a variant reads the distribution of the last actions
 
     def __init__(
@@ -175,18 +193,68 @@ class PPO(sb3.PPO):
         Raises:
             ValueError: The policy's weights are not finite.
         """
+        finished = self.play(env, callback)
+        if finished:
+            self._after_rollout()
+        return finished
+
+    def play(self, env: VecEnv, callback: BaseCallback, *, outermost: Callable[[VecEnv], VecEnv] = lambda e: e) -> bool:
+        """Fill the rollout buffer; return False if the callback stopped it.
+
+        Args:
+            env: The environment.
+            callback: Called at each step, and at the beginning and end.
+            outermost: Wraps the environment after the learner's own wrappers.
+
+        Raises:
+            ValueError: The policy's weights are not finite.
+        """
         self.rollout_buffer.agents_env = agents_env_of(env)
         self.rollout_buffer.actions_to_learn = self._actions_to_learn
         check_finite(self.policy)
         discrete = isinstance(self.action_space, gym.spaces.Discrete | gym.spaces.MultiDiscrete)
         fast = nullcontext() if self.autograd else acting(self.policy, keep_distribution=self._reads_distribution)
         with unchecked_distributions() if discrete else nullcontext(), fast:
-            finished = super().collect_rollouts(self._wrapped_env(env), callback, rollout_buffer, n_rollout_steps)
-        if finished:
-            if not self.skip_idle:
-                self.rollout_buffer.had_turn[:] = True
-            self._after_rollout()
+            played = outermost(self._wrapped_env(env))
+            finished = super().collect_rollouts(played, callback, self.rollout_buffer, self.n_steps)
+        if finished and not self.skip_idle:
+            self.rollout_buffer.had_turn[:] = True
         return finished
+
+    def join(self, learners: Sequence["PPO"]) -> None:
+        """Continue the unfinished episodes of other learners, which are one part each of this one's rows.
+
+        Args:
+            learners: Learners with equal environments and equal numbers of rows.
+        """
+        parts = [lanes_of(learner).records for learner in learners]
+        lanes_of(self).records[:] = np.concatenate(parts)
+        self._last_obs = np.concatenate([np.asarray(learner._last_obs) for learner in learners])
+        self._last_episode_starts = np.concatenate([np.asarray(learner._last_episode_starts) for learner in learners])
+
+    def split(self, learners: Sequence["PPO"]) -> None:
+        """Give learners their parts of a rollout, except for what critics estimate, and of the state after it."""
+        for k, learner in enumerate(learners):
+            learner._take(self, slice(k * learner.n_envs, (k + 1) * learner.n_envs))
+
+    def _take(self, joint: Any, rows: slice) -> None:
+        """Take the rows of a rollout, and of the state after it."""
+        buffer, own = self.rollout_buffer, lanes_of(self)
+        buffer.reset()
+        for name in (*OF_STEPS, "advantages", "returns"):
+            setattr(buffer, name, np.ascontiguousarray(getattr(joint.rollout_buffer, name)[:, rows]))
+        buffer.pos, buffer.full = buffer.buffer_size, True
+        assert self.env is not None
+        buffer.agents_env = agents_env_of(self.env)
+        own.records[:] = lanes_of(joint).records[self._lanes_of(rows)]
+        self._last_obs = joint._last_obs[rows].copy()
+        self._last_episode_starts = joint._last_episode_starts[rows].copy()
+        self.num_timesteps += buffer.actions.shape[0] * self.n_envs
+
+    def _lanes_of(self, rows: slice) -> slice:
+        """Return the lanes of rows of a learner with equal lanes."""
+        each = self.n_envs // lanes_of(self).count
+        return slice(rows.start // each, rows.stop // each)
 
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[Any] | None = None) -> None:
         if any(infos):  # most are empty
@@ -416,6 +484,14 @@ def lanes_env_of(env: VecEnv) -> LanesVecEnv | None:
     while isinstance(env, VecEnvWrapper):
         env = env.venv
     return env if isinstance(env, LanesVecEnv) else None
+
+
+def lanes_of(learner: BaseAlgorithm) -> Lanes:
+    """Return the lanes of a learner's environment, which is one of this package in one world."""
+    found = None if learner.env is None else lanes_env_of(learner.env)
+    assert found is not None
+    assert isinstance(found.lanes, Lanes)
+    return found.lanes
 
 
 def agents_env_of(env: VecEnv) -> AgentsVecEnv | None:

@@ -227,6 +227,7 @@ class Regularised(PPO):
 
     def _wrapped_env(self, env: VecEnv) -> VecEnv:
         recorder = self._recording_env(env)
+        self._cut_off: dict[tuple[int, int], NDArray[Any]] = {}  # last observations before time limits, by step and row
         starts = np.asarray(self._last_episode_starts, bool)
         recorder.set_episode_starts(starts)
         if self._shield is not None:
@@ -253,6 +254,11 @@ class Regularised(PPO):
             self._of_env = env
         return self._recorder
 
+    @property
+    def _bootstraps(self) -> bool:
+        """Whether the last observations before time limits are needed, to estimate what would have come."""
+        return False
+
     def _output(self, observation: NDArray[Any]) -> Any:
         """Return the distribution of the last sampled actions, given their observations."""
         policy: Any = self.policy
@@ -263,7 +269,9 @@ class Regularised(PPO):
 
     def _actions_to_learn(self, step: int, action: NDArray[Any], log_prob: th.Tensor) -> tuple[NDArray[Any], th.Tensor]:
         shield = self._shield
-        if step == self.n_steps - 1:
+        if self._bootstraps:
+            self._cut_off |= {(step, row): seen for row, seen in self.recorder.cut_off().items()}
+        if step == self.n_steps - 1 and not self.for_others:
             self._measure()
         if shield is None or shield.output is None:
             return action, log_prob
@@ -305,6 +313,15 @@ class Regularised(PPO):
         if self.massager is not None:
             self.logger.record("train/massaged", float(measures.altered.mean()))
 
+    def _take(self, joint: Any, rows: slice) -> None:
+        super()._take(joint, rows)
+        assert self.env is not None
+        self._recording_env(self.env).take(joint.recorder, rows)
+        self.rollout_measures = empty_measures(self.n_steps, self.n_envs)
+        self._measure()
+        within = range(rows.start, rows.stop)
+        self._cut_off = {(t, row - rows.start): seen for (t, row), seen in joint._cut_off.items() if row in within}
+
     # --------------------------------------------------------------------------------------------- updating
 
     def _running_deviation(self, values: Floats) -> Floats:
@@ -342,8 +359,8 @@ class Regularised(PPO):
             restore(self._shield.measures, snapshot(recorder.measures[:1]))
 
     def _excluded_save_params(self) -> list[str]:
-        own = ("_recorder", "_shield", "_of_env", "_replays", "rollout_measures", "changes", "_importance", "memory")
-        return [*super()._excluded_save_params(), *own]
+        own = ("_recorder", "_shield", "_of_env", "_replays", "rollout_measures", "changes", "_importance", "_cut_off")
+        return [*super()._excluded_save_params(), *own, "memory"]
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         states, tensors = super()._get_torch_save_params()

@@ -128,6 +128,7 @@ class RecordSteps(Following):
         super().__init__(venv, measures)
         self._kept: dict[str, NDArray[Any]] = {}
         self._room = 0  # steps that fit
+        self._steps = 0
         self._forget()
 
     def set_episode_starts(self, starts_next: Flags) -> None:
@@ -147,6 +148,20 @@ class RecordSteps(Following):
         self.rewards = kept["of_rows"][:steps].copy()
         self._forget()
         return found
+
+    def take(self, joint: "RecordSteps", rows: slice) -> None:
+        """Take the steps that another recorder has recorded of some of its rows, which are this one's rows."""
+        lanes = slice(rows.start // self.agents, rows.stop // self.agents)
+        self.set_episode_starts(np.repeat(joint._start[lanes], self.agents))
+        assert joint._source is not None
+        size = joint._source.interactions.dtype.itemsize
+        parts = {"record": slice(lanes.start * size, lanes.stop * size), "of_rows": rows}
+        steps = joint._steps
+        self._kept = {name: kept[:steps, parts.get(name, lanes)] for name, kept in joint._kept.items()}
+        self._kept["record"] = np.ascontiguousarray(self._kept["record"])
+        self._probs.update({step: probs[lanes] for step, probs in joint._probs.items()})
+        self._steps = self._room = steps
+        self.starts_next = joint.starts_next[lanes].copy()
 
     def _forget(self) -> None:
         self._start, self._steps = self.starts_next, 0

@@ -304,10 +304,13 @@ def test_the_policy_follows_the_advantages_less_the_price_of_the_cost() -> None:
 def test_a_time_limit_is_no_end_of_the_costs() -> None:
     model = learner(PPOLagrangian, limited="long", gamma=0.9)
     collect(model)
-    assert model._cut_off[6].all() and np.count_nonzero(model._cut_off) == 4  # the last of seven, in four lanes
+    assert sorted(model._cut_off) == [(6, lane) for lane in range(4)]  # the last of seven steps, in four lanes
+    ends = np.array([model._cut_off[6, lane] for lane in range(4)], np.float32)
+    after = model.cost_critics.predict(ends[np.newaxis], which=[0])[0, :, 0]
+    assert after.all()
     values = model.cost_critics.predict(model.rollout_buffer.observations, which=[0])[..., 0]
     advantages = model._cost_advantages.reshape(4, 10).T
-    np.testing.assert_allclose(advantages[6], 7 + 0.9 * model._cut_off[6] - values[6], rtol=1e-4)
+    np.testing.assert_allclose(advantages[6], 7 + 0.9 * after - values[6], rtol=1e-4)
 
 
 def test_a_limit_on_grants_makes_grants_rare() -> None:
