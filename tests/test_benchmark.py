@@ -27,15 +27,21 @@ def sample(value: float, *, others: float = 0.0) -> Sample:
     return Sample(value, by_cpu=math.nan, wall=1.0, cpu=1.0, others=others)
 
 
-def result(*values: float, target: float | None = 10.0, at_least: bool = True, **given: Any) -> Result:
-    """Return a row with those repeats."""
-    row = Row("made", "what", "unit", target, lambda seconds: lambda: sample(0), at_least=at_least)
-    return Result(row=row, samples=[sample(value) for value in values], **given)
+def result(*values: float, target: float | None = 10.0, at_least: bool = True, peer: str = "", **given: Any) -> Result:
+    """Return a row with those repeats; with a peer, they are the ratios to it."""
+    row = Row("made", "what", "unit", lambda seconds: lambda: sample(0), peer, target, at_least=at_least)
+    samples = [sample(0)._replace(ratio=value) if peer else sample(value) for value in values]
+    return Result(row=row, samples=samples, **given)
 
 
 def test_the_median_decides_whether_a_target_is_met() -> None:
     assert result(9, 10, 11).met
     assert not result(9, 9.9, 1000).met
+
+
+def test_the_target_of_a_comparison_is_a_ratio() -> None:
+    assert result(9, 10, 11, peer="another").met
+    assert not result(9, 9.9, 1000, peer="another").met
 
 
 def test_an_upper_limit_must_stay_above_the_median() -> None:
@@ -49,7 +55,8 @@ def test_without_a_target_or_a_measurement_nothing_is_met_or_missed() -> None:
 
 
 def test_the_spread_is_from_the_least_to_the_largest_repeat() -> None:
-    assert result(3, 1, 2).spread == (1, 3)
+    assert result(3, 1, 2).spread() == (1, 3)
+    assert result(3, 1, 2, peer="another").spread("ratio") == (1, 3)
 
 
 def test_the_record_is_json_without_what_json_does_not_know() -> None:
@@ -88,68 +95,51 @@ def test_the_table_has_a_line_for_each_row() -> None:
     assert shown.row_count == 2
 
 
-def test_every_promise_has_a_row_of_its_own() -> None:
+def test_no_target_depends_on_the_speed_of_the_machine() -> None:
     names = [row.name for row in ROWS]
     assert len(set(names)) == len(names)
+    for row in ROWS:
+        if row.target is not None and not row.peer:
+            assert row.unit in ("seeds", "trainings")
+
+
+def test_every_promise_has_a_row_of_its_own() -> None:
     promised = {row.name: row.target for row in ROWS if row.target is not None}
     for env_id in TABLE:
-        name = env_id.removesuffix("-v0")
-        assert promised.pop(f"{name} ppo") == 0.9
-        assert promised.pop(f"{name} following") == 0.95
-        assert promised.pop(f"{name} heads") == pytest.approx(1 / 1.15)
+        wanted = None if env_id in ("FairPursuit-v0", "FairCollege-v0") else 1.5
+        assert promised.pop(f"{env_id.removesuffix('-v0')} ppo", None) == wanted
     assert promised == {
-        "lanes": 250_000,
-        "vector": 150_000,
-        "single": 20_000,
-        "parallel": 4_000,
-        "rollout": 400_000,
-        "training": 60_000,
+        "lending vector": 1.5,
+        "lending single": 0.6,
+        "harvest single": 0.35,
+        "harvest parallel": 0.4,
+        "pursuit parallel": 0.4,
+        "training": 1.7,
+        "lending seeds, sb3-ppo": 3.5,
         "threads": 1.5,
-        "hiring vector": 500_000,
-        "fraud vector": 500_000,
-        "hiring single": 40_000,
-        "fraud single": 40_000,
-        "group notions, window 1000": 2,
-        "group notions, full": 2,
-        "individual notions, 500": 25,
-        "individual notions, 1000": 50,
-        "eight objectives": 15_000,
-        "pcn": 2_000,
         "pcn race": 2.5,
         "pcn front": 0,
-        "lending rules": 5_000_000,
-        "attention rules": 2_000_000,
-        "epidemic rules": 1_000_000,
-        "lending vector": 600_000,
-        "attention vector": 600_000,
-        "epidemic vector": 600_000,
-        "lending single": 50_000,
-        "attention single": 50_000,
-        "epidemic single": 50_000,
-        "equal opportunity": 5,
-        "lending measures, 64": 3,
-        "attention measures, 64": 3,
-        "epidemic measures, 64": 3,
         "lending f-ppo, 8": 0.8,
         "lending f-ppo, 1": 0.8,
         "attention f-ppo, 8": 0.8,
         "attention f-ppo, 1": 0.8,
         "epidemic f-ppo, 8": 0.8,
         "epidemic f-ppo, 1": 0.8,
-        "pursuit rules": 2_000_000,
         "pursuit arrays": 2.7,
-        "pursuit parallel": 25_000,
-        "traffic rules": 150_000,
-        "design": 60,
         "team update": 1,
-        "team training": 2_000,
-        "memory": 4096,
-        "import": 0.5,
-        "compilation": 10,
+        "cached": 0.2,
     }
-    limits = {"memory", "import", "compilation", "cached", "equal opportunity", "design"}
-    others = [row.name for row in ROWS if "notions" not in row.name and "measures" not in row.name]
-    assert {name for name in others if not find_row(name).at_least} == limits
+    assert [row.name for row in ROWS if not row.at_least] == [
+        "lending seeds, ppo",
+        "lending seeds, sb3-ppo",
+        "harvest seeds, ppo",
+    ]
+
+
+def test_every_environment_is_compared_with_cartpole() -> None:
+    for name in benchmark.NAMES.values():
+        for kind in ("rules", "vector", "single"):
+            assert "CartPole" in find_row(f"{name} {kind}").peer
 
 
 def test_fronts_that_only_the_other_found_are_not_hidden_by_a_median() -> None:
@@ -203,9 +193,6 @@ def test_a_stopwatch_counts_the_work_of_other_processes(monkeypatch: pytest.Monk
     ("make", "steps"),
     [
         (partial(benchmark.batch_load, 4), 4),
-        (benchmark.vector_load, 64),
-        (benchmark.single_load, 1),
-        (benchmark.parallel_load, 1),
     ],
 )
 def test_a_load_runs_past_the_end_of_episodes(
@@ -235,6 +222,22 @@ def test_loads_of_processes_run(env_id: str) -> None:
     for load, steps in zip(played, (64, 64, 1, 1), strict=True):
         load.run(3)
         assert load.steps == steps
+
+
+def test_loads_of_peers_run() -> None:
+    for load, steps in ((loads.cartpole(), 1), (loads.cartpoles(), 64), (loads.dictionaries("FairPursuit-v0"), 1)):
+        load.run(600)
+        assert load.steps == steps
+    one = loads.one_with_objectives()
+    one.run(3)
+    assert one.steps == 1
+
+
+def test_seeds_at_once_are_compared_with_one() -> None:
+    pytest.importorskip("stable_baselines3")
+    found = benchmark.seeds_together(0.01, env_id="FairLending-v0", alone_by="sb3-ppo")()
+    assert found.value > 0
+    assert math.isnan(found.ratio)
 
 
 def test_a_load_of_pettingzoo_runs_past_the_end_of_episodes() -> None:
@@ -276,7 +279,8 @@ def test_the_first_of_two_loads_is_compared_with_the_second(monkeypatch: pytest.
     monkeypatch.setattr(benchmark, "clocked", lambda load, times: seconds[load.run(times)])
     both = Load(lambda times: "one", 1), Load(lambda times: "other", 1)
     found = benchmark.against(1.0, loads=lambda: both)()
-    assert (found.value, found.by_cpu) == (0.5, 1.0)
+    assert (found.value, found.by_cpu) == (1 / 4, 1 / 3)
+    assert (found.ratio, found.ratio_by_cpu) == (0.5, 1.0)
 
 
 def test_f_ppo_and_ppo_learn_from_as_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,8 +319,8 @@ def test_a_training_of_a_team_counts_the_steps_of_lanes(monkeypatch: pytest.Monk
 
 def test_two_threads_are_compared_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "WORLD", LITTLE)
-    assert benchmark.gain(1e-3, lanes=4)().value > 0
-    assert benchmark.machine_gain(1e-3)().value > 0
+    assert benchmark.gain(1e-3, lanes=4)().ratio > 0
+    assert benchmark.machine_gain(1e-3)().ratio > 0
 
 
 def test_looks_count_only_while_the_machine_has_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +330,7 @@ def test_looks_count_only_while_the_machine_has_two_cores(monkeypatch: pytest.Mo
     monkeypatch.setattr(benchmark, "gain_of_arithmetic", lambda _: partial(next, given))
     repeat = benchmark.gain(1.0, lanes=4, own_cores=True)
     monkeypatch.setattr(benchmark, "clocked", lambda load, times: benchmark.Taken(next(seconds), 1.0))
-    assert repeat().value == 2.0
+    assert repeat().ratio == 2.0
 
 
 def test_a_machine_without_two_cores_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,7 +345,7 @@ def test_a_machine_without_two_cores_measures_nothing(monkeypatch: pytest.Monkey
 
 def test_a_row_is_measured_in_a_fresh_process_and_each_repeat_is_told() -> None:
     told: list[int] = []
-    measured = benchmark.run_row(find_row("memory"), QUICK, each=lambda: told.append(1))
+    measured = benchmark.run_row(find_row("harvest memory"), QUICK, each=lambda: told.append(1))
     assert measured.median() == make_rules(benchmark.ENV_ID).dtype.itemsize
     assert len(told) == len(measured.samples) == QUICK.repeats
 
@@ -357,7 +361,7 @@ def test_a_missing_library_is_reported_not_raised(
     def prepare(seconds: float) -> Callable[[], Sample]:
         raise ImportError("needs torch")
 
-    monkeypatch.setattr(benchmark, "ROWS", (Row("learner", "what", "unit", 1, prepare),))
+    monkeypatch.setattr(benchmark, "ROWS", (Row("learner", "what", "unit", prepare),))
     benchmark.report("learner", "5", "0.1")
     assert json.loads(capsys.readouterr().out) == {"missing": "needs torch"}
 

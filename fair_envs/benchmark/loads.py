@@ -61,6 +61,17 @@ def played_on(lanes: Lanes, drawn: NDArray[Any]) -> Load:
     return Load(run, lanes.count)
 
 
+def cartpole() -> Load:
+    """Return a load of Gymnasium's CartPole, including the wrappers that `gym.make` adds."""
+    env = gym.make("CartPole-v1")
+    return alone(env, _drawn(env.action_space, ()))
+
+
+def cartpoles() -> Load:
+    """Return a load of Gymnasium's vectorised CartPoles, which are written with NumPy."""
+    return _played(gym.make_vec("CartPole-v1", num_envs=LANES, vectorization_mode="vector_entry_point"), lanes=LANES)
+
+
 def vector(env_id: str) -> Load:
     """Return a load of Gymnasium's vector environment."""
     return _played(gym.make_vec(env_id, num_envs=LANES), lanes=LANES)
@@ -92,6 +103,24 @@ def parallel(env_id: str) -> Load:
     return rounds(env, _drawn(env.action_space(env.possible_agents[0]), (len(env.possible_agents),)))
 
 
+def dictionaries(env_id: str) -> Load:
+    """Return a load that makes the dictionaries of a step of PettingZoo's environment from their entries."""
+    env = importlib.import_module(fair_envs.TABLE[env_id].module).parallel_env()
+    env.reset(seed=0)
+    *columns, infos = env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+    agents = list(infos)
+    entries = [list(column.values()) for column in columns]
+    names, of_agents = list(infos[agents[0]]), [tuple(info.values()) for info in infos.values()]
+
+    def run(times: int) -> None:
+        for _ in range(times):
+            for column in entries:
+                dict(zip(agents, column, strict=True))
+            {agent: dict(zip(names, own, strict=True)) for agent, own in zip(agents, of_agents, strict=True)}
+
+    return Load(run, 1)
+
+
 def rounds(env: Any, drawn: Iterable[Any]) -> Load:
     """Return a load that plays a PettingZoo environment with drawn actions, one for each agent, in turn."""
     named = [dict(zip(env.possible_agents, row, strict=True)) for row in drawn]
@@ -104,6 +133,14 @@ def rounds(env: Any, drawn: Iterable[Any]) -> Load:
                 env.reset()
 
     return Load(run, 1)
+
+
+def one_with_objectives() -> Load:
+    """Return a load of one FairHiring with a vector reward: the reward and demographic parity."""
+    from fair_envs.wrappers import FairnessObjectives
+
+    env = FairnessObjectives(gym.make("FairHiring-v0"), ("SP",), SlidingWindow(1000), groups=COMPARED)
+    return alone(env, _drawn(env.action_space, ()))
 
 
 def objectives(notions: Sequence[str], *, window: int, lanes: int) -> Load:

@@ -5,6 +5,7 @@ time and the CPU time of all its threads. If the machine also does other work, C
 an idle machine.
 """
 
+import dataclasses
 import itertools
 import json
 import os
@@ -15,7 +16,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +24,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import gymnasium as gym
 import numpy as np
 from rich.table import Table
 
@@ -37,9 +37,9 @@ from fair_envs.support.aliases import Ints, OnProgress
 from fair_envs.support.parameters import meant
 
 ENV_ID = "FairHarvest-v0"
-DECISIONS = {"hiring": "FairHiring-v0", "fraud": "FairFraud-v0"}
 PROCESSES = {"lending": "FairLending-v0", "attention": "FairAttention-v0", "epidemic": "FairEpidemic-v0"}
-FASTEST = {"lending": 5_000_000, "attention": 2_000_000, "epidemic": 1_000_000}  # steps/s of the rules
+BY_AUTOGRAD = ("FairPursuit-v0", "FairCollege-v0")  # whose actions are numbers
+SEEDS = 10  # trained at once
 WORLD: dict[str, Any] = {}  # parameters of the environment
 BATCH = 64  # lanes of the vector environment and of Stable-Baselines3
 ROLLOUT = 64  # steps of each lane in a rollout
@@ -57,11 +57,13 @@ IDLE = 0.1  # largest number of cores that other processes use on an idle machin
 class Sample(NamedTuple):
     """One repeat."""
 
-    value: float  # in the row's unit, by wall-clock time
+    value: float  # in the row's unit, by wall-clock time; NaN if only the ratio has a meaning
     by_cpu: float  # the same by CPU time; NaN if that has no meaning
     wall: float  # seconds of wall-clock time
     cpu: float  # seconds of CPU time, of all threads and child processes
     others: float  # cores that other processes used meanwhile; NaN if the system does not report it
+    ratio: float = NOT_A_NUMBER  # how many times as fast as the peer, by wall-clock time; NaN without a peer
+    ratio_by_cpu: float = NOT_A_NUMBER  # the same by CPU time
 
 
 class Effort(NamedTuple):
@@ -80,13 +82,18 @@ Prepare = Callable[[float], Callable[[], Sample]]
 
 
 class Row(NamedTuple):
-    """A measurement and its target."""
+    """A measurement, what it is compared with, and the target of the comparison.
+
+    A target is the least ratio to the peer, which is measured in turn, so that a slow minute slows down both. Rows
+    without a peer have a target only if it does not depend on time.
+    """
 
     name: str
     what: str
     unit: str
-    target: float | None
     prepare: Prepare
+    peer: str = ""  # what it is compared with
+    target: float | None = None
     at_least: bool = True  # False: the target is an upper limit
     threads: int = 1  # threads of torch
     slow: bool = False  # whether a repeat takes long
@@ -112,39 +119,18 @@ def batch_load(lanes: int, *, threads: int = 1) -> Load:
     return loads.played_on(Lanes(fair_envs.make_rules(ENV_ID, **WORLD), lanes, threads=threads), actions(lanes))
 
 
-def vector_load() -> Load:
-    """Return a load of Gymnasium's vector environment."""
-    env, drawn = gym.make_vec(ENV_ID, num_envs=BATCH, **WORLD), actions(BATCH)
-    env.reset(seed=0)
-
-    def run(times: int) -> None:
-        for k in range(times):
-            env.step(drawn[k % ACTIONS])
-
-    return Load(run, BATCH)
-
-
-def single_load() -> Load:
-    """Return a load of Gymnasium's environment, including the wrappers that `gym.make` adds."""
-    return loads.alone(gym.make(ENV_ID, **WORLD), actions(1)[:, 0])
-
-
-def parallel_load() -> Load:
-    """Return a load of PettingZoo's environment; one step counts for all agents together."""
-    from fair_envs.envs.harvest import parallel_env
-
-    return loads.rounds(parallel_env(**WORLD), actions(1)[:, 0].tolist())
-
-
-def learner(*, threads: int) -> tuple[Any, int]:
-    """Return PPO with networks for both groups, and the agent steps of one rollout."""
+def learner(*, threads: int, ours: bool = True) -> tuple[Any, int]:
+    """Return PPO, or Stable-Baselines3's, with networks for both groups, and the agent steps of one rollout."""
     env = fair_envs.make_sb3(
         ENV_ID, n_envs=BATCH, append_group=True, reward_scale=0.1, seed=0, threads=threads, **WORLD
     )
+    import stable_baselines3 as sb3
+
     from fair_envs.baselines.ppo.policies import GroupedPolicy
     from fair_envs.baselines.ppo.ppo import PPO
 
-    model = PPO(
+    kind: Any = PPO if ours else sb3.PPO
+    model = kind(
         GroupedPolicy,
         env,
         n_steps=ROLLOUT,
@@ -169,9 +155,9 @@ def rollout_load() -> Load:
     return Load(run, steps)
 
 
-def training_load() -> Load:
-    """Return a load of PPO's rollouts and updates; each agent's step counts."""
-    model, steps = learner(threads=2)
+def training_load(*, ours: bool = True) -> Load:
+    """Return a load of rollouts and updates of PPO, or of Stable-Baselines3's; each agent's step counts."""
+    model, steps = learner(threads=1, ours=ours)
 
     def run(times: int) -> None:
         model.learn(times * steps, reset_num_timesteps=False)
@@ -188,13 +174,13 @@ class Stopwatch:
     def __init__(self) -> None:
         self._busy, self._cpu, self._wall = busy_seconds(), cpu_seconds(), time.perf_counter()
 
-    def sample(self, *, value: float | None = None, by_cpu: float = NOT_A_NUMBER, steps: float = 0.0) -> Sample:
-        """Return the measurement: the given value, also by CPU time if that is known, or the steps per second."""
+    def sample(self, *, value: float | None = None, steps: float = 0.0, **found: float) -> Sample:
+        """Return the measurement: the given numbers, or the steps per second."""
         wall, cpu = time.perf_counter() - self._wall, cpu_seconds() - self._cpu
         others = max(0.0, busy_seconds() - self._busy - cpu) / wall
-        if value is not None:
-            return Sample(value, by_cpu, wall, cpu, others)
-        return Sample(steps / wall, steps / max(cpu, 1e-9), wall, cpu, others)
+        if value is None:
+            value, found = steps / wall, {"by_cpu": steps / max(cpu, 1e-9), **found}
+        return Sample(value, **{"by_cpu": NOT_A_NUMBER, "wall": wall, "cpu": cpu, "others": others, **found})
 
 
 def cpu_seconds() -> float:
@@ -240,13 +226,17 @@ def rate(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
 
 def duration(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
     """Return a function that measures the microseconds of a step."""
-    repeat = rate(seconds, load=load)
+    return inverted(rate(seconds, load=load))
 
-    def inverted() -> Sample:
+
+def inverted(repeat: Callable[[], Sample]) -> Callable[[], Sample]:
+    """Return a function that measures microseconds instead of a rate."""
+
+    def repeated() -> Sample:
         sample = repeat()
         return sample._replace(value=1e6 / sample.value, by_cpu=1e6 / sample.by_cpu)
 
-    return inverted
+    return repeated
 
 
 def duration_of_part(seconds: float, *, load: Callable[[], Load]) -> Callable[[], Sample]:
@@ -285,26 +275,38 @@ def gain(seconds: float, *, lanes: int, own_cores: bool = False) -> Callable[[],
             before, look, after = given(), clocked(one, times).wall / clocked(two, times).wall, given()
             if min(before, after) >= OWN_CORES:
                 looks.append(look)
-        return watch.sample(value=statistics.median(looks))
+        return watch.sample(value=NOT_A_NUMBER, ratio=statistics.median(looks))
 
     return repeat
 
 
 def against(seconds: float, *, loads: Callable[[], tuple[Load, Load]]) -> Callable[[], Sample]:
-    """Return a function that measures how many times faster the first load is than the second.
+    """Return a function that measures the rate of the first load, and how many times as fast as the second it is.
 
-    It is the median of `ROUNDS` short measurements in which they alternate, because a machine's speed changes in time.
+    The ratio is the median of `ROUNDS` short measurements in which they alternate, because a machine's speed changes in
+    time. It compares runs of the loads, whatever they count as steps.
     """
     one, other = loads()
-    times = repeats_lasting(other, seconds / 2 / ROUNDS)
+    own, others = (repeats_lasting(load, seconds / 2 / ROUNDS) for load in (one, other))
 
     def repeat() -> Sample:
         watch = Stopwatch()
-        rounds = [(clocked(other, times), clocked(one, times)) for _ in range(ROUNDS)]
+        rounds = [(clocked(other, others).each(others), clocked(one, own).each(own)) for _ in range(ROUNDS)]
         walls, cpus = zip(*((a.wall / b.wall, a.cpu / b.cpu) for a, b in rounds), strict=True)
-        return watch.sample(value=statistics.median(walls), by_cpu=statistics.median(cpus))
+        wall, cpu = (statistics.median(getattr(taken, name) for _, taken in rounds) for name in ("wall", "cpu"))
+        return watch.sample(
+            value=one.steps / wall,
+            by_cpu=one.steps / cpu,
+            ratio=statistics.median(walls),
+            ratio_by_cpu=statistics.median(cpus),
+        )
 
     return repeat
+
+
+def beside(load: Callable[[], Load], peer: Callable[[], Load]) -> Callable[[], tuple[Load, Load]]:
+    """Return a function that makes two loads, for `against`."""
+    return lambda: (load(), peer())
 
 
 def machine_gain(seconds: float) -> Callable[[], Sample]:
@@ -313,7 +315,7 @@ def machine_gain(seconds: float) -> Callable[[], Sample]:
 
     def repeat() -> Sample:
         watch = Stopwatch()
-        return watch.sample(value=statistics.median(given() for _ in range(LOOKS)))
+        return watch.sample(value=NOT_A_NUMBER, ratio=statistics.median(given() for _ in range(LOOKS)))
 
     return repeat
 
@@ -343,6 +345,10 @@ class Taken(NamedTuple):
     wall: float
     cpu: float  # of all threads
 
+    def each(self, times: int) -> "Taken":
+        """Return the seconds of each of a number of runs."""
+        return Taken(self.wall / times, self.cpu / times)
+
 
 def clocked(load: Load, times: int) -> Taken:
     """Return how many seconds it takes to run a load a number of times."""
@@ -351,9 +357,45 @@ def clocked(load: Load, times: int) -> Taken:
     return Taken(time.perf_counter() - begin, max(time.process_time() - cpu, 1e-9))
 
 
-def lane_size(seconds: float) -> Callable[[], Sample]:
+def seeds_together(seconds: float, *, env_id: str, alone_by: str) -> Callable[[], Sample]:
+    """Return a function that measures how many times as long as a single training `SEEDS` of PPO at once take.
+
+    Args:
+        seconds: Approximate duration of a repeat; less than a full repeat means fewer rollouts.
+        env_id: Id of the environment.
+        alone_by: Method of the single training.
+    """
+    from fair_envs.baselines import methods, train_together
+
+    rollouts = 10 if seconds >= FULL.seconds else 2
+
+    def settings(name: str, seed: int) -> Any:
+        given = {"env_id": env_id, "algorithm": name, "seed": seed, "lanes": 8, "n_steps": 256}
+        config = methods.named(name).configured(given)
+        return dataclasses.replace(config, steps=rollouts * config.lanes * config.n_steps * agents_of(env_id))
+
+    together = Load(lambda times: train_together([settings("ppo", k) for k in range(SEEDS)]), 1)
+    alone = Load(lambda times: methods.named(alone_by).train(settings(alone_by, 0)), 1)
+    train_together([settings("ppo", k) for k in range(2)])
+    clocked(alone, 1)
+
+    def repeat() -> Sample:
+        watch = Stopwatch()
+        one, all_at_once = clocked(alone, 1), clocked(together, 1)
+        return watch.sample(value=all_at_once.wall / one.wall, by_cpu=all_at_once.cpu / one.cpu)
+
+    return repeat
+
+
+def agents_of(env_id: str) -> int:
+    """Return the number of rows of a lane for a learner."""
+    rules = fair_envs.make_rules(env_id)
+    return rules.agents(rules.params) if rules.multi_agent else 1
+
+
+def lane_size(seconds: float, *, env_id: str) -> Callable[[], Sample]:
     """Return a function that measures the bytes of a lane, which is its whole state."""
-    batch = Lanes(fair_envs.make_rules(ENV_ID, **WORLD), BATCH)
+    batch = Lanes(fair_envs.make_rules(env_id), BATCH)
     size = batch.records.nbytes / batch.count
     return lambda: Sample(size, by_cpu=NOT_A_NUMBER, wall=NOT_A_NUMBER, cpu=NOT_A_NUMBER, others=NOT_A_NUMBER)
 
@@ -366,10 +408,10 @@ begin = time.perf_counter(), time.process_time()
 print(time.perf_counter() - begin[0], time.process_time() - begin[1])
 """
 IMPORT = TIMED.format(before="", timed="import fair_envs")
-FIRST_STEP = TIMED.format(
-    before="import gymnasium, fair_envs",
-    timed=f"env = gymnasium.make({ENV_ID!r}); env.reset(seed=0); env.step(env.action_space.sample())",
-)
+START = "env = gymnasium.make({!r}); env.reset(seed=0); env.step(env.action_space.sample())"
+FIRST_STEP = TIMED.format(before="import gymnasium, fair_envs", timed=START.format(ENV_ID))
+WHOLE_START = TIMED.format(before="", timed=f"import gymnasium, fair_envs; {START.format(ENV_ID)}")
+START_OF_PEER = TIMED.format(before="", timed=f"import gymnasium; {START.format('CartPole-v1')}")
 
 
 def import_time(seconds: float) -> Callable[[], Sample]:
@@ -389,9 +431,15 @@ def first_start(seconds: float) -> Callable[[], Sample]:
 
 
 def later_start(seconds: float) -> Callable[[], Sample]:
-    """Return a function that measures the time from ``gym.make`` to the end of the first step, with a full cache."""
-    timed(FIRST_STEP)
-    return lambda: timed(FIRST_STEP)
+    """Return a function that measures the time from Python's start to the end of the first step, with a full cache."""
+    timed(WHOLE_START)
+    timed(START_OF_PEER)
+
+    def repeat() -> Sample:
+        peer, own = timed(START_OF_PEER), timed(WHOLE_START)
+        return own._replace(ratio=peer.value / own.value, ratio_by_cpu=peer.by_cpu / own.by_cpu)
+
+    return repeat
 
 
 def search_time(seconds: float) -> Callable[[], Sample]:
@@ -447,73 +495,107 @@ def pcn_race(seconds: float, *, fronts: bool) -> Callable[[], Sample]:
     def repeat() -> Sample:
         watch, seed = Stopwatch(), next(seeds)
         own, other = peers.own(steps, seed=seed), peers.other(steps, seed=seed)
-        return watch.sample(value=own.whole - other.whole if fronts else other.seconds / own.seconds)
+        if fronts:
+            return watch.sample(value=own.whole - other.whole)
+        return watch.sample(value=NOT_A_NUMBER, ratio=other.seconds / own.seconds)
 
     return repeat
 
 
 # ------------------------------------------------------------------------------------------------- the rows
 
-RATE, AGENT_RATE, DURATION = "steps/s", "agent steps/s", "µs"
+RATE, AGENT_RATE, DURATION, NOTHING = "steps/s", "agent steps/s", "µs", ""
+
+CARTPOLES = f"Gymnasium's {BATCH} CartPoles in NumPy"
+CARTPOLE = "Gymnasium's CartPole"
+SB3 = "Stable-Baselines3's PPO"
 
 VARIANTS = {
-    "ppo": ("this package's PPO against Stable-Baselines3's", "ppo", "sb3-ppo", 0.9),
-    "following": ("PPO that follows a short-term and a long-term measure against PPO", "following", "ppo", 0.95),
-    "heads": ("PPO with a critic of all groups' streams against PPO", "elbert", "ppo", 1 / 1.15),
+    "ppo": ("PPO", "ppo", "sb3-ppo", SB3, 1.5),
+    "following": ("PPO that follows a short-term and a long-term measure", "following", "ppo", "PPO", None),
+    "heads": ("PPO with a critic of all groups' streams", "elbert", "ppo", "PPO", None),
 }
-"""Variants of PPO that are compared on every environment: what, the two variants, and the target."""
+"""Variants of PPO that are compared on every environment: what, the two variants, the second in words, the target."""
+
+NAMES = {env_id: env_id.removesuffix("-v0").removeprefix("Fair").lower() for env_id in TABLE}
+FASTER: Mapping[str, float] = {"lending vector": 1.5, "lending single": 0.6, "harvest single": 0.35}
+"""Least ratios to CartPoles, by row."""
+
+
+def of_every_environment() -> Iterator[Row]:
+    """Yield the rows that every environment has."""
+    kinds: Mapping[str, tuple[str, Any, Any, str]] = {
+        "rules": (f"rules and observations, {loads.LANES} lanes", loads.batch, loads.cartpoles, CARTPOLES),
+        "vector": (f"gym.make_vec, {loads.LANES} lanes, info included", loads.vector, loads.cartpoles, CARTPOLES),
+        "single": ("gym.make", loads.single, loads.cartpole, CARTPOLE),
+    }
+    for env_id, name in NAMES.items():
+        for kind, (what, load, peer, words) in kinds.items():
+            pair = beside(partial(load, env_id), peer)
+            row = f"{name} {kind}"
+            yield Row(row, f"{env_id}, {what}", RATE, partial(against, loads=pair), words, FASTER.get(row))
+
 
 ROWS: tuple[Row, ...] = (
-    Row("lanes", "rules and observations, 16 lanes", RATE, 250_000, partial(rate, load=partial(batch_load, 16))),
-    Row("vector", f"gym.make_vec, {BATCH} lanes, info included", RATE, 150_000, partial(rate, load=vector_load)),
-    Row("single", "gym.make", RATE, 20_000, partial(rate, load=single_load)),
-    Row("parallel", "PettingZoo parallel, 40 agents, infos included", RATE, 4_000, partial(rate, load=parallel_load)),
+    *of_every_environment(),
+    *(
+        Row(
+            f"{NAMES[env_id]} parallel",
+            f"{env_id}, PettingZoo parallel, infos included",
+            RATE,
+            partial(against, loads=beside(partial(loads.parallel, env_id), partial(loads.dictionaries, env_id))),
+            "making the dictionaries from their entries",
+            0.4,
+        )
+        for env_id in ("FairHarvest-v0", "FairPursuit-v0")
+    ),
     Row(
         "rollout",
-        f"Stable-Baselines3 rollout, {BATCH} lanes, agents as rows, 64x64 networks",
+        f"Stable-Baselines3 rollout, {ENV_ID}, {BATCH} lanes, agents as rows, 64x64 networks",
         AGENT_RATE,
-        400_000,
         partial(rate, load=rollout_load),
     ),
     Row(
         "training",
-        "PPO, 64x64 networks for each group, minibatch 16,384, 5 epochs, 2 threads",
+        f"PPO on {ENV_ID}, 64x64 networks for each group, minibatch 16,384, 5 epochs",
         AGENT_RATE,
-        60_000,
-        partial(rate, load=training_load),
-        threads=2,
+        partial(against, loads=beside(training_load, partial(training_load, ours=False))),
+        SB3,
+        1.7,
+        slow=True,
+    ),
+    *(
+        Row(
+            f"{NAMES[env_id]} seeds, {alone_by}",
+            f"{SEEDS} seeds of PPO at once, {env_id}, 8 environments: as long as so many trainings of {alone_by}",
+            "trainings",
+            partial(seeds_together, env_id=env_id, alone_by=alone_by),
+            target=limit,
+            at_least=False,
+            slow=True,
+        )
+        for env_id, alone_by, limit in (
+            ("FairLending-v0", "ppo", None),
+            ("FairLending-v0", "sb3-ppo", 3.5),
+            ("FairHarvest-v0", "ppo", None),
+        )
     ),
     Row(
         "threads",
-        "256 lanes, 2 threads against 1, two cores free",
-        "times",
-        1.5,
+        "256 lanes on 2 threads, two cores free",
+        NOTHING,
         partial(gain, lanes=256, own_cores=True),
+        "1 thread",
+        1.5,
     ),
-    Row("threads anyway", "256 lanes, 2 threads against 1, at any time", "times", None, partial(gain, lanes=256)),
-    Row("cores", "arithmetic that shares nothing, 2 threads against 1", "times", None, machine_gain),
-    *(
-        Row(
-            f"{name} vector",
-            f"{env_id}, gym.make_vec, {loads.LANES} lanes, info included",
-            RATE,
-            500_000,
-            partial(rate, load=partial(loads.vector, env_id)),
-        )
-        for name, env_id in DECISIONS.items()
-    ),
-    *(
-        Row(f"{name} single", f"{env_id}, gym.make", RATE, 40_000, partial(rate, load=partial(loads.single, env_id)))
-        for name, env_id in DECISIONS.items()
-    ),
+    Row("threads anyway", "256 lanes on 2 threads, at any time", NOTHING, partial(gain, lanes=256), "1 thread"),
+    Row("cores", "arithmetic that shares nothing, on 2 threads", NOTHING, machine_gain, "1 thread"),
     *(
         Row(
             f"group notions, {name}",
             f"a decision and all {len(loads.GROUP_NOTIONS)} group notions, {name}, {loads.LANES} lanes",
             DURATION,
-            2,
             partial(duration, load=partial(loads.group_notions, memory())),
-            at_least=False,
         )
         for name, memory in loads.MEMORIES.items()
     ),
@@ -522,96 +604,70 @@ ROWS: tuple[Row, ...] = (
             f"individual notions, {window}",
             f"IF and CSC after a decision, exact, window {window}, 1 lane",
             DURATION,
-            target,
             partial(duration_of_part, load=partial(loads.individual_notions, window=window, lanes=1)),
-            at_least=False,
         )
-        for window, target in ((500, 25), (1000, 50))
+        for window in (500, 1000)
     ),
     *(
         Row(
             f"decision and individual notions, {window}, {lanes}",
             f"a decision, IF and CSC, exact, window {window}, {lanes} lane{'s' * (lanes > 1)}",
             DURATION,
-            None,
             partial(duration, load=partial(loads.individual_notions, window=window, lanes=lanes)),
-            at_least=False,
         )
         for window in (500, 1000)
         for lanes in (1, 10)
     ),
     Row(
+        "objectives",
+        "FairHiring-v0 with R and SP as objectives, window 1000, gym.make",
+        RATE,
+        partial(against, loads=beside(loads.one_with_objectives, loads.cartpole)),
+        CARTPOLE,
+    ),
+    Row(
         "eight objectives",
         "FairHiring-v0 with R, SP, EO, OAE, PP, PE, IF, CSC, window 1000, 10 lanes",
         RATE,
-        15_000,
         partial(rate, load=partial(loads.objectives, loads.EIGHT, window=1000, lanes=10)),
     ),
     Row(
         "pcn",
         "PCN on FairHiring-v0 for R, SP, IF, window 500, updates included, 2 threads",
         RATE,
-        2_000,
         partial(rate, load=loads.trade_offs),
         threads=2,
     ),
     Row(
         "pcn race",
-        "PCN on deep-sea-treasure, 20,000 steps, against morl-baselines in turn",
-        "times",
-        2.5,
+        "PCN on deep-sea-treasure, 20,000 steps",
+        NOTHING,
         partial(pcn_race, fronts=False),
+        "morl-baselines' PCN",
+        2.5,
         slow=True,
     ),
     Row(
         "pcn front",
         "in how many more of the seeds of that race than the other it finds the whole front, summed",
         "seeds",
-        0,
         partial(pcn_race, fronts=True),
+        target=0,
         slow=True,
         summed=True,
-    ),
-    *(
-        Row(
-            f"{name} rules",
-            f"{env_id}, rules and observations, {loads.LANES} lanes",
-            RATE,
-            FASTEST[name],
-            partial(rate, load=partial(loads.batch, env_id)),
-        )
-        for name, env_id in PROCESSES.items()
-    ),
-    *(
-        Row(
-            f"{name} vector",
-            f"{env_id}, gym.make_vec, {loads.LANES} lanes, info included",
-            RATE,
-            600_000,
-            partial(rate, load=partial(loads.vector, env_id)),
-        )
-        for name, env_id in PROCESSES.items()
-    ),
-    *(
-        Row(f"{name} single", f"{env_id}, gym.make", RATE, 50_000, partial(rate, load=partial(loads.single, env_id)))
-        for name, env_id in PROCESSES.items()
     ),
     Row(
         "equal opportunity",
         "exact thresholds of equal opportunity, 2 groups, 7 scores",
         DURATION,
-        5,
         partial(duration, load=loads.equal_opportunity),
-        at_least=False,
     ),
     *(
         Row(
             f"{name} measures, {lanes}",
             f"short-term and long-term measure of {env_id} after a step, {lanes} lane{'s' * (lanes > 1)}",
             DURATION,
-            3 if lanes > 1 else None,
             partial(duration, load=partial(loads.measures, env_id, lanes=lanes)),
-            at_least=False,
         )
         for name, env_id in PROCESSES.items()
         for lanes in (loads.LANES, 1)
@@ -619,10 +675,11 @@ ROWS: tuple[Row, ...] = (
     *(
         Row(
             f"{name} f-ppo, {lanes}",
-            f"F-PPO with massaging against Stable-Baselines3's PPO, {env_id}, {lanes} lane{'s' * (lanes > 1)}, 64x64",
-            "times",
-            0.8,
+            f"F-PPO with massaging, {env_id}, {lanes} lane{'s' * (lanes > 1)}, 64x64",
+            RATE,
             partial(against, loads=partial(loads.learners, env_id, lanes=lanes)),
+            SB3,
+            0.8,
         )
         for name, env_id in PROCESSES.items()
         for lanes in (8, 1)
@@ -631,69 +688,51 @@ ROWS: tuple[Row, ...] = (
         Row(
             f"{env_id.removesuffix('-v0')} {name}",
             f"{what}, {env_id}, 8 environments",
-            "times",
-            target,
+            RATE,
             partial(against, loads=partial(loads.variants, env_id, one, other)),
+            words,
+            None if name == "ppo" and env_id in BY_AUTOGRAD else target,
             slow=True,
         )
         for env_id in TABLE
-        for name, (what, one, other, target) in VARIANTS.items()
-    ),
-    Row(
-        "pursuit rules",
-        f"FairPursuit-v0, rules, evader and observations, {loads.LANES} lanes",
-        RATE,
-        2_000_000,
-        partial(rate, load=partial(loads.batch, "FairPursuit-v0")),
+        for name, (what, one, other, words, target) in VARIANTS.items()
     ),
     Row(
         "pursuit arrays",
-        f"FairPursuit-v0, rules, evader and observations, {loads.LANES} lanes, against whole arrays of NumPy",
-        "times",
-        2.7,  # 2 million steps per second where such a prototype made 740,000; a ratio holds on any machine
+        f"FairPursuit-v0, rules, evader and observations, {loads.LANES} lanes",
+        RATE,
         partial(against, loads=loads.pursuits),
-    ),
-    Row(
-        "pursuit parallel",
-        "FairPursuit-v0, PettingZoo parallel, infos included",
-        RATE,
-        25_000,
-        partial(rate, load=partial(loads.parallel, "FairPursuit-v0")),
-    ),
-    Row(
-        "traffic rules",
-        f"FairTraffic-v0, 30 cars, rules and observations, random drivers, {loads.LANES} lanes",
-        RATE,
-        150_000,
-        partial(rate, load=partial(loads.batch, "FairTraffic-v0")),
+        "the same world in whole arrays of NumPy",
+        2.7,
     ),
     Row(
         "design",
         f"fair-envs design FairTraffic-v0, {loads.TRIALS} configurations, {loads.EPISODES} episodes of 300 steps each",
         "s",
-        60,
         search_time,
-        at_least=False,
         slow=True,
     ),
     Row(
         "team update",
-        f"DDPG, an update of 3 agents, batch {loads.TEAM_BATCH}, against 3 DDPGs of Stable-Baselines3, 1 thread",
-        "times",
-        1,
+        f"DDPG, an update of 3 agents, batch {loads.TEAM_BATCH}, 1 thread",
+        "updates/s",
         partial(against, loads=loads.team_updates),
+        "3 DDPGs of Stable-Baselines3",
+        1,
     ),
     Row(
         "team training",
         f"FairPursuit-v0, DDPG of 3 agents, {loads.TEAM_LANES} lanes, an update every 80 steps, 1 thread",
         RATE,
-        2_000,
         partial(rate, load=loads.team_training),
     ),
-    Row("memory", "memory of a lane", "bytes", 4096, lane_size, at_least=False),
-    Row("import", "import fair_envs", "s", 0.5, import_time, at_least=False),
-    Row("compilation", "gym.make to first step, not compiled", "s", 10, first_start, at_least=False, slow=True),
-    Row("cached", "gym.make to first step, compiled before", "s", None, later_start, at_least=False),
+    *(
+        Row(f"{name} memory", f"{env_id}, memory of a lane", "bytes", partial(lane_size, env_id=env_id))
+        for env_id, name in NAMES.items()
+    ),
+    Row("import", "import fair_envs", "s", import_time),
+    Row("compilation", f"{ENV_ID}, gym.make to first step, not compiled", "s", first_start, slow=True),
+    Row("cached", f"{ENV_ID}, import to first step, compiled before", "s", later_start, CARTPOLE, 0.2),
 )
 
 
@@ -712,10 +751,9 @@ class Result:
             return NOT_A_NUMBER
         return sum(values) if self.row.summed and field == "value" else statistics.median(values)
 
-    @property
-    def spread(self) -> tuple[float, float]:
-        """The smallest and the largest value."""
-        values = [sample.value for sample in self.samples]
+    def spread(self, field: str = "value") -> tuple[float, float]:
+        """Return the smallest and the largest value over the repeats; NaN without repeats."""
+        values = [float(getattr(sample, field)) for sample in self.samples]
         return (min(values), max(values)) if values else (NOT_A_NUMBER, NOT_A_NUMBER)
 
     @property
@@ -723,22 +761,30 @@ class Result:
         """Whether the median reaches the target; None without a target or a measurement."""
         if self.row.target is None or not self.samples:
             return None
-        return self.median() >= self.row.target if self.row.at_least else self.median() < self.row.target
+        found = self.median("ratio" if self.row.peer else "value")
+        return found >= self.row.target if self.row.at_least else found < self.row.target
 
     def cells(self) -> tuple[str, ...]:
         """Return the cells of the printed table."""
-        row, (low, high) = self.row, self.spread
-        target = "-" if row.target is None else f"{'>=' if row.at_least else '<'} {figure(row.target)}"
-        met = {True: "yes", False: "no", None: "-"}[self.met]
-        spread = f"{figure(low)} to {figure(high)}"
-        return f"{row.what}, {row.unit}", target, figure(self.median()), spread, figure(self.median("by_cpu")), met
+        row, ratio = self.row, ""
+        if row.peer:
+            low, high = map(figure, self.spread("ratio"))
+            ratio = f"{figure(self.median('ratio'))} [{low}, {high}]"
+        low, high = map(figure, self.spread())
+        value = f"{figure(self.median())} [{low}, {high}] {row.unit}" if row.unit else ""
+        target = "" if row.target is None else f"{'>=' if row.at_least else '<'} {figure(row.target)}"
+        met = {True: "yes", False: "no", None: ""}[self.met]
+        by_cpu = figure(self.median("ratio_by_cpu")) if row.peer else ""
+        return row.what, value, row.peer, ratio, by_cpu, target, met
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; missing numbers are None."""
-        low, high = self.spread
-        numbers = {field: self.median(field) for field in Sample._fields} | {"low": low, "high": high}
+        numbers = {field: self.median(field) for field in Sample._fields}
+        for field, prefix in (("value", ""), ("ratio", "ratio_")):
+            numbers[f"{prefix}low"], numbers[f"{prefix}high"] = self.spread(field)
+        names = ("name", "what", "unit", "peer", "target", "at_least", "threads")
         return {
-            **{name: getattr(self.row, name) for name in ("name", "what", "unit", "target", "at_least", "threads")},
+            **{name: getattr(self.row, name) for name in names},
             **{name: _or_none(number) for name, number in numbers.items()},
             "met": self.met,
             "missing": self.missing,
@@ -806,8 +852,8 @@ def report(name: str, repeats: str, seconds: str) -> None:
 
 def table(results: Sequence[Result]) -> Table:
     """Return the table to print."""
-    shown = Table("what", box=None, pad_edge=False)
-    for column in ("target", "median", "least to largest", "by CPU time", "met"):
+    shown = Table("what", "median [least, largest]", "compared with", box=None, pad_edge=False)
+    for column in ("times as fast", "by CPU", "target", "met"):
         shown.add_column(column, no_wrap=True)
     for result in results:
         shown.add_row(*result.cells())
