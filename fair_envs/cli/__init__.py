@@ -3,7 +3,7 @@
 Each command imports the heavy libraries it needs, so ``list`` and ``show`` work after a plain installation.
 """
 
-from fair_envs.cli import bench, design, evaluate, play, reproduce, show, study, train
+from fair_envs.cli import bench, design, evaluate, play, reproduce, show, study, train, warm
 from fair_envs.cli.app import EXTRAS, INTERRUPTED, app, main, spelled_out
 from fair_envs.cli.shared import environment_parameters
 from fair_envs.cli.train import UNASKED
@@ -24,4 +24,5 @@ __all__ = [
     "spelled_out",
     "study",
     "train",
+    "warm",
 ]

@@ -15,6 +15,7 @@ import functools
 import gc
 import hashlib
 import inspect
+import logging
 import os
 import pickle
 import re
@@ -24,6 +25,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numba
@@ -42,6 +44,9 @@ COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 PACKAGE = Path(__file__).parents[1]
 HASHED = ("core", "envs", "metrics", "support")
 """This package's folders whose sources are part of the name of every cache, with their subfolders."""
+
+PATIENCE = 1.0
+"""Seconds of compilation after which the user is told."""
 
 Kernel = Callable[..., Any]
 
@@ -132,11 +137,14 @@ class _Kernel(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature."""
-        collecting = gc.isenabled()
+        collecting, waiting = gc.isenabled(), Timer(PATIENCE, _tell)
+        waiting.daemon = True
+        waiting.start()
         gc.disable()
         try:
             compiled = super().compile(sig)
         finally:
+            waiting.cancel()
             if collecting:
                 gc.enable()
         self._set_environments()
@@ -148,6 +156,20 @@ class _Kernel(CPUDispatcher):
         for result in overloads.values():
             for environment in result._find_referenced_environments():
                 result.library.codegen.set_env(environment.env_name, environment)
+
+
+def _tell() -> None:
+    """Say once in a process why it waits; Python shows it on standard error if nothing else is configured."""
+    if not _told:
+        _told.append(True)
+        logging.getLogger("fair_envs").warning(
+            "fair_envs compiles code that is used for the first time on this machine, which takes some seconds, and "
+            "stores it in %s; `fair-envs warm` does this beforehand",
+            cache_folder(),
+        )
+
+
+_told: list[bool] = []
 
 
 def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

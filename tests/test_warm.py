@@ -1,0 +1,62 @@
+"""`fair-envs warm` compiles what interfaces and measures use, and who waits for compilation is told why."""
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba.core.registry import CPUDispatcher
+
+from fair_envs.core import compilation
+from tests.test_cli import Said, mistake
+
+USE = """
+import gymnasium, fair_envs
+for env in (gymnasium.make("FairLending-v0"), gymnasium.make_vec("FairLending-v0", num_envs=9)):
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+"""
+
+
+@pytest.mark.skipif(not compilation.COMPILED, reason="nothing is compiled")
+def test_what_it_compiled_is_there_for_the_next_program(tmp_path: Path) -> None:
+    environment = {**os.environ, "FAIR_ENVS_CACHE": str(tmp_path)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True)
+
+    warmed = run("-m", "fair_envs.cli", "warm", "FairLending-v0", "--no-progress")
+    assert "1 environments are ready after" in warmed.stdout
+    assert "compiles code that is used for the first time" in warmed.stderr
+    kept = sorted(tmp_path.rglob("*.kernel"))
+    assert kept
+    assert run("-c", USE).stderr == ""
+    assert sorted(tmp_path.rglob("*.kernel")) == kept
+
+
+def test_every_environment_can_be_compiled_beforehand() -> None:
+    assert "9 environments are ready" in Said("warm", "--no-progress").text
+    assert "id must be one of" in mistake("warm", "FairFishing-v0")
+
+
+@pytest.mark.skipif(not compilation.COMPILED, reason="nothing is compiled")
+@pytest.mark.parametrize(("takes", "told"), [(0.3, 1), (0.0, 0)])
+def test_one_is_told_once_and_only_if_it_takes_long(
+    takes: float, told: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def compiled(self: Any, sig: Any) -> None:
+        time.sleep(takes)
+
+    monkeypatch.setattr(compilation, "PATIENCE", 0.1)
+    monkeypatch.setattr(compilation, "_told", [])
+    monkeypatch.setattr(CPUDispatcher, "compile", compiled)
+    monkeypatch.setattr(compilation._Kernel, "_set_environments", lambda self: None)
+    one = compilation._Kernel(lambda: None)
+    with caplog.at_level(logging.WARNING, logger="fair_envs"):
+        for _ in range(2):
+            one.compile(None)
+    assert len(caplog.records) == told
