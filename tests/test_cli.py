@@ -995,23 +995,24 @@ def test_the_demonstration_fails_if_it_does_not_show_what_it_should(
 
 
 def test_bench_prints_the_rows_and_writes_json(empty_folder: Path) -> None:
-    said = Said("bench", "--quick", "--row", "memory", "--out", "speed.json", "--no-progress")
+    said = Said("bench", "--quick", "--row", "harvest memory", "--out", "speed.json", "--no-progress")
     assert said.code == 0, said.text
     assert "memory of a lane" in said.text
     (row,) = json.loads((empty_folder / "speed.json").read_text())["rows"]
-    assert row["met"] == (row["value"] < 4096)
+    assert row["value"] == make_rules(ENV_ID).dtype.itemsize
+    assert row["met"] is row["target"] is row["ratio"] is None
 
 
 def test_bench_numbers_its_files_where_none_is_named(empty_folder: Path) -> None:
     for _ in range(2):
-        Said("bench", "--quick", "--row", "memory", "--no-progress")
+        Said("bench", "--quick", "--row", "harvest memory", "--no-progress")
     assert sorted(path.name for path in (empty_folder / "runs").iterdir()) == ["bench-1.json", "bench-2.json"]
 
 
 def test_bench_refuses_a_file_that_exists_and_an_unknown_row(empty_folder: Path) -> None:
     (empty_folder / "speed.json").write_text("kept")
     assert "which exists" in mistake("bench", "--out", "speed.json")
-    said = Said("bench", "--row", "memry")
-    assert said.code == 2 and "got 'memry'; did you mean 'memory'?\n  lanes" in said.text
-    assert "  memory" in said.text.splitlines()
+    said = Said("bench", "--row", "harvest memry")
+    assert said.code == 2 and "got 'harvest memry'; did you mean 'harvest memory'?\n  harvest rules" in said.text
+    assert "  harvest memory" in said.text.splitlines()
     assert (empty_folder / "speed.json").read_text() == "kept"

@@ -41,6 +41,7 @@ CORNER = (0.0, -200.0)  # reference point of hypervolumes
 MOST = np.array([124, -1], np.float32)  # largest returns, as in the paper
 
 
+PLAIN: Any = sb3.PPO
 UNSURE = 0.1  # threshold of massaging
 KEPT = 300_000  # transitions in a replay buffer
 

@@ -124,12 +124,11 @@ def learner(*, threads: int, ours: bool = True) -> tuple[Any, int]:
     env = fair_envs.make_sb3(
         ENV_ID, n_envs=BATCH, append_group=True, reward_scale=0.1, seed=0, threads=threads, **WORLD
     )
-    import stable_baselines3 as sb3
-
     from fair_envs.baselines.ppo.policies import GroupedPolicy
     from fair_envs.baselines.ppo.ppo import PPO
+    from fair_envs.benchmark.peers import PLAIN
 
-    kind: Any = PPO if ours else sb3.PPO
+    kind: Any = PPO if ours else PLAIN
     model = kind(
         GroupedPolicy,
         env,
