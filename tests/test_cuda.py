@@ -20,7 +20,6 @@ cuda: Any = pytest.importorskip("numba.cuda")  # numba-cuda, which replaces Numb
 pytestmark = pytest.mark.skipif(not COMPILED, reason="rules are compiled")
 
 CAPABILITY = (9, 0)
-NOT_YET = {"FairHarvest-v0": "it shuffles agents and cells in arrays of its own (np.arange)"}
 
 
 @pytest.fixture(autouse=True)
@@ -31,13 +30,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(importlib.import_module(f"numba.cuda.{name}"), "get_current_device", lambda: fake)
 
 
-@pytest.mark.parametrize(
-    "env_id",
-    [
-        pytest.param(one, marks=[pytest.mark.xfail(reason=NOT_YET[one], strict=True)] if one in NOT_YET else [])
-        for one in TABLE
-    ],
-)
+@pytest.mark.parametrize("env_id", TABLE)
 def test_start_and_step_compile_to_ptx(env_id: str) -> None:
     rules = make_rules(env_id)
     lanes = Lanes(rules, 4)

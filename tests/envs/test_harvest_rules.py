@@ -850,7 +850,9 @@ def test_an_episode_is_the_same_with_and_without_compilation(parameters: dict[st
     batch.rules.code["lifespan"], batch.rules.code["growth_interval"] = 4, 1  # so that bushes die and many grow
     steps = [batch.advance(np.random.default_rng(time).integers(0, 8, (2, 40))) for time in range(6)]
     happened = [part for step in steps for part in (*step[:4], *fields(step.facts))]
-    assert digest(*happened, *fields(batch.snapshot())) == known
+    lanes = batch.snapshot()
+    state = lanes[[name for name in lanes.dtype.names or () if name != "order"]]  # memory of a shuffle, no state
+    assert digest(*happened, *fields(state)) == known
 
 
 @pytest.mark.parametrize(

@@ -71,15 +71,34 @@ def start(lane: Lane, params: Record) -> None:
     assign_within_preference(lane, params.sensitive_fraction, lane.sensitive)
     if params.assignment == SHUFFLED:
         assign_shuffled(lane, params)
-    cells = np.arange(params.width * params.height)
-    shuffle(cells, lane.key, 0, PLACEMENT)
-    agents = params.agents
-    for agent in range(agents):
-        put_agent(lane, agent, cells[agent] % params.width, cells[agent] // params.width)
+    place(lane, params)
+    for agent in range(params.agents):
+        put_agent(lane, agent, lane.x[agent], lane.y[agent])
     for bush in range(params.red_bushes + params.blue_bushes):
-        cell = cells[agents + bush]
         colour = RED if bush < params.red_bushes else BLUE
-        add_bush(lane, cell % params.width, cell // params.width, colour)
+        add_bush(lane, lane.bush_x[bush], lane.bush_y[bush], colour)
+
+
+@rule
+def place(lane: Lane, params: Record) -> None:
+    """Set the positions of agents and bushes to shuffled cells; the memory of the cells is used, and then empty."""
+    cells = lane.cell.reshape(-1)
+    in_order(cells)
+    shuffle(cells, lane.key, 0, PLACEMENT)
+    for agent in range(params.agents):
+        lane.x[agent] = cells[agent] % params.width
+        lane.y[agent] = cells[agent] // params.width
+    for bush in range(params.red_bushes + params.blue_bushes):
+        lane.bush_x[bush] = cells[params.agents + bush] % params.width
+        lane.bush_y[bush] = cells[params.agents + bush] // params.width
+    cells[:] = 0
+
+
+@rule
+def in_order(items: Ints) -> None:
+    """Write 0, 1, 2 and so on."""
+    for k in range(items.shape[0]):
+        items[k] = k
 
 
 @rule
@@ -115,7 +134,8 @@ def assign_within_preference(lane: Lane, share: float, attribute: Any) -> None:
 @rule
 def assign_shuffled(lane: Lane, params: Record) -> None:
     """Assign the sensitive attribute to a share of all agents, independently of their preferences."""
-    order = np.arange(params.agents)
+    order = lane.order
+    in_order(order)
     shuffle(order, lane.key, 0, ATTRIBUTES)
     protected = int(params.agents * params.sensitive_fraction + ROUNDING)
     lane.sensitive[:] = 0
@@ -153,7 +173,8 @@ def step(lane: Lane, action: Ints, params: Record, reward: Floats, facts: Facts)
     """Play each agent's turn, then let the bushes age, ripen and grow; return whether the episode terminates."""
     agents = params.agents
     if params.turn_order == RANDOM_ORDER:
-        order = np.arange(agents)
+        order = lane.order
+        in_order(order)
         shuffle(order, lane.key, lane.time, TURN_ORDER)
         for agent in order:
             take_turn(lane, agent, action[agent], params, reward, facts)
@@ -703,6 +724,7 @@ class Harvest(Rules):
             ("preference", np.int8, agents),  # RED or BLUE
             ("sensitive", np.int8, agents),  # 1: has only every second turn
             ("skilled", np.int8, agents),
+            ("order", np.int16, agents),  # of the turns in this step, if it is random
             ("frozen", np.int16, agents),  # turns that are still lost; -1: all
             ("last_reward", np.float32, agents),
             ("total", np.float32, agents),  # rewards of the episode so far
