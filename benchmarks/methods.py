@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -82,6 +83,7 @@ def run_cell(method: str, env_id: str, given: Any) -> dict[str, Any]:
     result: dict[str, Any] = {"method": method, "env_id": env_id}
     try:
         if method not in POLICIES:
+            shutil.rmtree(folder, ignore_errors=True)  # of a cell that failed or was interrupted
             result |= train_twice(method, env_id, folder, seconds=given.seconds)
         result |= evaluate(method, env_id, folder, episodes=given.episodes)
     except subprocess.CalledProcessError as failed:
