@@ -124,8 +124,8 @@ def train_together(
     Raises:
         FileExistsError: A folder exists and ``resume`` is False.
         ValueError: The method does not learn by PPO, the trainings differ in the environment or the size of rollouts,
-            or they cannot share rollouts: actions are not discrete, networks are not perceptrons, the environment is
-            wrapped, actions are massaged, or there are evaluations in the course of the training.
+            or they cannot share rollouts: networks are not perceptrons, the environment is wrapped, actions are
+            massaged, or there are evaluations in the course of the training.
     """
     check_alike(configs)
     make = maker(configs[0].algorithm)

@@ -1,19 +1,23 @@
 """PPO's actors and critics without modules, distributions and autograd, whose overhead exceeds the arithmetic.
 
-`Networks` computes the outputs and gradients of perceptrons for discrete actions. `acting` uses it to choose actions,
-`FastUpdates` to take gradient steps. `surrogate_gradients` is the gradient of the loss of
-`fair_envs.baselines.ppo.ppo.PPO`. Results are equal up to rounding; tests compare both.
+`Networks` computes the outputs and gradients of perceptrons. `acting` uses it to choose actions, `FastUpdates` to take
+gradient steps. Actions are discrete (`Choices`) or normally distributed (`Normals`). The compiled loops compute the
+gradient of the loss of `fair_envs.baselines.ppo.ppo.PPO`. Results are equal up to rounding; tests compare both.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch as th
-from stable_baselines3.common.distributions import CategoricalDistribution, MultiCategoricalDistribution
+from stable_baselines3.common.distributions import (
+    CategoricalDistribution,
+    DiagGaussianDistribution,
+    MultiCategoricalDistribution,
+)
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.torch_layers import FlattenExtractor, MlpExtractor
@@ -23,8 +27,10 @@ from torch.nn import functional
 from fair_envs.baselines.ppo.gradients import FUSED_ROWS, ManualBackprop, flatten_parameters, is_known, views
 from fair_envs.baselines.ppo.minibatch import Minibatch, Summary
 from fair_envs.baselines.ppo.policies import GroupedPolicy, SharedTrunk, SharedTrunkPolicy
-from fair_envs.core.compilation import kernel
-from fair_envs.support.aliases import Flags, Floats32, Ints
+from fair_envs.core.compilation import kernel, rule
+from fair_envs.support.aliases import Flags, Floats, Floats32, Ints
+
+DISTRIBUTIONS = (CategoricalDistribution, MultiCategoricalDistribution, DiagGaussianDistribution)
 
 
 class Networks:
@@ -34,7 +40,7 @@ class Networks:
         policy: The policy. The networks read its weights, and `backward` writes the gradients that they have now.
 
     Attributes:
-        options: Numbers of options of each entry of an action, shape (K,).
+        actions: What the outputs of actors mean.
         single: The only actor and critic, or None if there are several.
     """
 
@@ -43,54 +49,55 @@ class Networks:
         members = _members(policy)
         self._networks = [ActorCritic(member) for member in members]
         self.single = self._networks[0] if self._groups is None else None
-        space = members[0].action_space
-        self.options: Ints = np.asarray(space.nvec if isinstance(space, gym.spaces.MultiDiscrete) else [space.n])
+        box = isinstance(members[0].action_space, gym.spaces.Box)
+        self.actions: Choices | Normals = Normals(members) if box else Choices(members[0].action_space)
 
     @staticmethod
     def suits(policy: BasePolicy) -> bool:
-        """Return whether a policy has perceptrons that choose discrete actions, on the CPU.
+        """Return whether a policy has perceptrons for discrete or normally distributed actions, on the CPU.
 
         It must be Stable-Baselines3's policy for vectors, a `SharedTrunkPolicy`, or a `GroupedPolicy` of such, with
-        tanhs, ReLUs or sigmoids.
+        tanhs, ReLUs or sigmoids, without state-dependent noise.
         """
         own_forward = "forward" in vars(policy)  # set by a user
         return policy.device.type == "cpu" and not own_forward and all(_plain(member) for member in _members(policy))
 
     def forward(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the logits (n, A) of all options, one entry of an action after the other, and values (n, 1)."""
+        """Return the actors' outputs (n, A), see `Choices` and `Normals`, and values (n, 1)."""
         rows = observations.float().flatten(start_dim=1)
         if self.single is not None:
             return self.single.forward(rows)
         assert self._groups is not None
         self._places = self._groups.rows_of_groups(rows)
-        logits, values = rows.new_empty(len(rows), int(self.options.sum())), rows.new_empty(len(rows), 1)
+        outputs, values = rows.new_empty(len(rows), self.actions.outputs), rows.new_empty(len(rows), 1)
         for network, place in zip(self._networks, self._places, strict=True):
             found = network.forward(_padded(rows[place, :-1]))
-            logits[place], values[place] = (part[: len(place)] for part in found)
-        return logits, values
+            outputs[place], values[place] = (part[: len(place)] for part in found)
+        return outputs, values
 
-    def sample(self, logits: th.Tensor, generator: th.Generator | None = None) -> tuple[th.Tensor, th.Tensor]:
-        """Return random actions (n, K) and their log-probabilities (n,), given the logits of the last observations.
+    def sample(self, outputs: th.Tensor, generator: th.Generator | None = None) -> tuple[th.Tensor, th.Tensor]:
+        """Return random actions (n, K) and their log-probabilities (n,), given the last outputs.
 
         Groups draw one after the other, as `GroupedPolicy` does.
         """
         if self._groups is None:
-            return self._sample(logits, generator)
-        actions, log_prob = th.empty(len(logits), len(self.options), dtype=th.long), logits.new_empty(len(logits))
-        for place in self._places:
-            if len(place):
-                actions[place], log_prob[place] = self._sample(logits[place], generator)
-        return actions, log_prob
+            return self.actions.sample(outputs, 0, generator)
+        found = [
+            (place, *self.actions.sample(outputs[place], member, generator))
+            for member, place in enumerate(self._places)
+            if len(place)
+        ]
+        joined, actions, log_prob = (th.cat(parts) for parts in zip(*found, strict=True))
+        order = joined.argsort()
+        return actions[order], log_prob[order]
 
-    def _sample(self, logits: th.Tensor, generator: th.Generator | None) -> tuple[th.Tensor, th.Tensor]:
-        actions, total = [], []
-        for part in [logits] if len(self.options) == 1 else th.split(logits, self.options.tolist(), 1):
-            log_probs = part.log_softmax(1)
-            actions.append(th.multinomial(log_probs.exp(), 1, replacement=True, generator=generator))
-            total.append(log_probs.gather(1, actions[-1]))
-        if len(total) == 1:
-            return actions[0], total[0].flatten()
-        return th.cat(actions, 1), th.cat(total, 1).sum(1)
+    def members(self, rows: int) -> Ints:
+        """Return which actor and critic each of the last rows has, shape (n,)."""
+        found: Ints = np.zeros(rows, np.int64)
+        if self._groups is not None:
+            for member, place in enumerate(self._places):
+                found[place.numpy()] = member
+        return found
 
     def backward(self, of_logits: th.Tensor, of_values: th.Tensor) -> None:
         """Set the gradients of the weights, given those of the last outputs."""
@@ -146,7 +153,7 @@ def _plain(policy: Any) -> bool:
         and type(policy.features_extractor) is FlattenExtractor
         and policy.share_features_extractor
         and type(policy.mlp_extractor) in (MlpExtractor, SharedTrunk)
-        and type(policy.action_dist) in (CategoricalDistribution, MultiCategoricalDistribution)
+        and type(policy.action_dist) in DISTRIBUTIONS
         and isinstance(policy.observation_space, gym.spaces.Box)
         and not is_image_space(policy.observation_space)
         and all(is_known(module) for chain in _chains(policy) for module in chain)
@@ -186,10 +193,11 @@ def acting(policy: BasePolicy, networks: Any = None, *, keep_distribution: bool 
         """Return actions (n, ...), values (n, 1) and log-probabilities (n,)."""
         if deterministic:
             return whole(obs, deterministic)
-        logits, values = networks.forward(obs)
+        outputs, values = networks.forward(obs)
         if keep_distribution:
-            policy.action_dist.proba_distribution(logits)  # type: ignore[operator, union-attr]
-        actions, log_prob = networks.sample(logits)
+            deviation = [policy.log_std] if isinstance(policy.action_dist, DiagGaussianDistribution) else []
+            policy.action_dist.proba_distribution(outputs, *deviation)  # type: ignore[operator, union-attr]
+        actions, log_prob = networks.sample(outputs)
         return actions.view(-1, *shape), values, log_prob
 
     policy.forward = forward
@@ -202,8 +210,39 @@ def acting(policy: BasePolicy, networks: Any = None, *, keep_distribution: bool 
 # -------------------------------------------------------------------------------------------------- updating
 
 
+@rule
+def squared_errors(values: Floats32, returns: Floats32, weight: float, gradient: Floats32) -> float:
+    """Write the gradient of a weight times the mean squared error of values, shape (n,); return that mean."""
+    n, squares = len(values), 0.0
+    for i in range(n):
+        apart = np.float64(values[i]) - returns[i]
+        squares += apart * apart
+        gradient[i] = weight * 2.0 * apart / n
+    return squares / n
+
+
+@rule
+def clipped_surrogate(log_ratio: float, advantage: float, clip: float, sums: Floats) -> float:
+    """Add a sample to the sums of `Summary`; return the surrogate's slope with respect to the log-probability."""
+    ratio = math.exp(log_ratio)
+    gained, limited = advantage * ratio, advantage * min(max(ratio, 1.0 - clip), 1.0 + clip)
+    sums[0] -= min(gained, limited)
+    sums[2] += ratio - 1.0 - log_ratio
+    sums[3] += abs(ratio - 1.0) > clip
+    return gained if gained <= limited else 0.0
+
+
+@rule
+def number_of(flags: Flags) -> int:
+    """Return how many flags are set, at least 1."""
+    found = 0
+    for i in range(len(flags)):
+        found += flags[i]
+    return max(found, 1)
+
+
 @kernel
-def surrogate_gradients(
+def gradients_of_choices(
     logits: Floats32,
     options: Ints,
     actions: Floats32,
@@ -212,9 +251,7 @@ def surrogate_gradients(
     had_turn: Flags,
     values: Floats32,
     returns: Floats32,
-    clip: float,
-    ent_coef: float,
-    vf_coef: float,
+    coefficients: Floats,
     of_logits: Floats32,
     of_values: Floats32,
 ) -> tuple[float, float, float, float, float]:
@@ -229,22 +266,14 @@ def surrogate_gradients(
         had_turn: Samples whose agent had a turn, shape (n,); the others count only for the values.
         values: The critic's values, shape (n,).
         returns: Their targets, shape (n,).
-        clip: Clipping range of the ratio.
-        ent_coef: Weight of the negative entropy.
-        vf_coef: Weight of the squared error.
+        coefficients: Clipping range of the ratio, weight of the negative entropy, weight of the squared error.
         of_logits: Where the gradient of logits is written, shape (n, A).
         of_values: Where the gradient of values is written, shape (n,).
     """
-    n, turns = len(values), 0
-    for i in range(n):
-        turns += had_turn[i]
-    some = max(turns, 1)
-    log_total = np.zeros(len(options))
-    policy = negative_entropy = squares = divergence = clipped = 0.0
-    for i in range(n):
-        apart = np.float64(values[i]) - returns[i]
-        squares += apart * apart
-        of_values[i] = vf_coef * 2.0 * apart / n
+    clip, ent_coef, vf_coef = coefficients[0], coefficients[1], coefficients[2]
+    squares, turns = squared_errors(values, returns, vf_coef, of_values), number_of(had_turn)
+    sums, log_total = np.zeros(4), np.zeros(len(options))  # surrogate, negative entropy, divergence, clipped
+    for i in range(len(values)):
         if not had_turn[i]:
             of_logits[i] = 0.0
             continue
@@ -262,12 +291,7 @@ def surrogate_gradients(
             log_total[k] = largest + math.log(total)
             log_ratio += logits[i, first + int(actions[i, k])] - log_total[k]
             first = after
-        ratio, advantage = math.exp(log_ratio), advantages[i]
-        gained, limited = advantage * ratio, advantage * min(max(ratio, 1.0 - clip), 1.0 + clip)
-        policy -= min(gained, limited)
-        divergence += ratio - 1.0 - log_ratio
-        clipped += abs(ratio - 1.0) > clip
-        slope = -gained / some if gained <= limited else 0.0  # with respect to the log-probability of the action
+        slope = -clipped_surrogate(log_ratio, advantages[i], clip, sums) / turns
         first = 0
         for k in range(len(options)):
             after, chosen, negative = first + options[k], first + int(actions[i, k]), 0.0
@@ -276,10 +300,134 @@ def surrogate_gradients(
             for j in range(first, after):
                 prob = of_logits[i, j]
                 of_entropy = prob * (logits[i, j] - log_total[k] - negative)
-                of_logits[i, j] = slope * ((j == chosen) - prob) + ent_coef * of_entropy / some
-            negative_entropy += negative
+                of_logits[i, j] = slope * ((j == chosen) - prob) + ent_coef * of_entropy / turns
+            sums[1] += negative
             first = after
-    return policy / some, negative_entropy / some, squares / n, divergence / some, clipped / some
+    return sums[0] / turns, sums[1] / turns, squares, sums[2] / turns, sums[3] / turns
+
+
+@kernel
+def gradients_of_normals(
+    means: Floats32,
+    log_std: Floats32,
+    member: Ints,
+    actions: Floats32,
+    old_log_prob: Floats32,
+    advantages: Floats32,
+    had_turn: Flags,
+    values: Floats32,
+    returns: Floats32,
+    coefficients: Floats,
+    of_means: Floats32,
+    of_log_std: Floats32,
+    of_values: Floats32,
+) -> tuple[float, float, float, float, float]:
+    """Write the gradients of PPO's loss with respect to means, deviations and values; return those of `Summary`.
+
+    Args:
+        means: Means of the actions, shape (n, K).
+        log_std: Logarithms of the standard deviations of each policy, shape (policies, K).
+        member: Index of each sample's policy, shape (n,).
+        actions: The actions, shape (n, K).
+        old_log_prob: See `gradients_of_choices`, also for the following.
+        advantages: Advantages, shape (n,).
+        had_turn: Samples whose agent had a turn, shape (n,).
+        values: The critic's values, shape (n,).
+        returns: Their targets, shape (n,).
+        coefficients: Clipping range of the ratio, weight of the negative entropy, weight of the squared error.
+        of_means: Where the gradient of means is written, shape (n, K).
+        of_log_std: Where the gradient of the logarithms is written, shape (policies, K).
+        of_values: Where the gradient of values is written, shape (n,).
+    """
+    clip, ent_coef, vf_coef = coefficients[0], coefficients[1], coefficients[2]
+    squares, turns = squared_errors(values, returns, vf_coef, of_values), number_of(had_turn)
+    sums, slopes = np.zeros(4), np.zeros(log_std.shape)  # surrogate, negative entropy, divergence, clipped
+    half_log = 0.5 * math.log(2.0 * math.pi)
+    for i in range(len(values)):
+        if not had_turn[i]:
+            of_means[i] = 0.0
+            continue
+        log_ratio = -np.float64(old_log_prob[i])
+        for k in range(means.shape[1]):
+            deviation = log_std[member[i], k]
+            z = (actions[i, k] - means[i, k]) * math.exp(-deviation)
+            log_ratio -= 0.5 * z * z + deviation + half_log
+            sums[1] -= deviation + 0.5 + half_log
+        slope = -clipped_surrogate(log_ratio, advantages[i], clip, sums) / turns
+        for k in range(means.shape[1]):
+            scale = math.exp(-log_std[member[i], k])
+            z = (actions[i, k] - means[i, k]) * scale
+            of_means[i, k] = slope * z * scale
+            slopes[member[i], k] += slope * (z * z - 1.0) - ent_coef / turns
+    of_log_std[:] = slopes
+    return sums[0] / turns, sums[1] / turns, squares, sums[2] / turns, sums[3] / turns
+
+
+class Choices:
+    """Discrete actions, whose logits are the outputs of an actor, one entry of an action after the other.
+
+    Args:
+        space: A `Discrete` or `MultiDiscrete` action space.
+
+    Attributes:
+        options: Numbers of options of each entry of an action, shape (K,).
+        outputs: Number of outputs.
+    """
+
+    def __init__(self, space: Any) -> None:
+        self.options: Ints = np.asarray(space.nvec if isinstance(space, gym.spaces.MultiDiscrete) else [space.n])
+        self.outputs = int(self.options.sum())
+
+    def sample(self, logits: th.Tensor, member: int, generator: th.Generator | None) -> tuple[th.Tensor, th.Tensor]:
+        """Return random actions (n, K) and their log-probabilities (n,)."""
+        actions, total = [], []
+        for part in [logits] if len(self.options) == 1 else th.split(logits, self.options.tolist(), 1):
+            log_probs = part.log_softmax(1)
+            actions.append(th.multinomial(log_probs.exp(), 1, replacement=True, generator=generator))
+            total.append(log_probs.gather(1, actions[-1]))
+        if len(total) == 1:
+            return actions[0], total[0].flatten()
+        return th.cat(actions, 1), th.cat(total, 1).sum(1)
+
+    def gradients(self, logits: th.Tensor, networks: Networks, samples: Sequence[Any], of_logits: th.Tensor) -> Any:
+        """Write the gradients of a loss; return the entries of `Summary`, see `gradients_of_choices`."""
+        *given, of_values = samples
+        return gradients_of_choices(logits.numpy(), self.options, *given, of_logits.numpy(), of_values)
+
+
+class Normals:
+    """Normally distributed actions, whose means are the outputs of an actor.
+
+    Args:
+        policies: Policies with standard deviations.
+
+    Attributes:
+        outputs: Number of outputs.
+    """
+
+    def __init__(self, policies: Sequence[Any]) -> None:
+        self._log_std: list[th.nn.Parameter] = [policy.log_std for policy in policies]
+        self.outputs = len(self._log_std[0])
+
+    def sample(self, means: th.Tensor, member: int, generator: th.Generator | None) -> tuple[th.Tensor, th.Tensor]:
+        """Return random actions (n, K) and their log-probabilities (n,)."""
+        noise, log_std = th.empty_like(means).normal_(generator=generator), self._log_std[member].detach()
+        log_prob = -(noise.square() / 2 + log_std + math.log(2 * math.pi) / 2).sum(1)
+        return means + log_std.exp() * noise, log_prob
+
+    def gradients(self, means: th.Tensor, networks: Networks, samples: Sequence[Any], of_means: th.Tensor) -> Any:
+        """Write the gradients of a loss; return the entries of `Summary`, see `gradients_of_normals`."""
+        *given, of_values = samples
+        log_std = th.stack([one.detach() for one in self._log_std])
+        slope = th.empty_like(log_std)
+        members = networks.members(len(means))
+        found = gradients_of_normals(
+            means.numpy(), log_std.numpy(), members, *given, of_means.numpy(), slope.numpy(), of_values
+        )
+        for parameter, own in zip(self._log_std, slope, strict=True):
+            assert parameter.grad is not None
+            parameter.grad.copy_(own)
+        return found
 
 
 class FastUpdates:
@@ -343,29 +491,25 @@ class FastUpdates:
             ent_coef: Weight of the negative entropy.
             vf_coef: Weight of the squared error.
         """
-        logits, values = self._networks.forward(batch.observations)
-        of_logits, of_values = th.empty_like(logits), th.empty_like(values)
+        outputs, values = self._networks.forward(batch.observations)
+        of_outputs, of_values = th.empty_like(outputs), th.empty_like(values)
         had_turn = batch.had_turn
         if had_turn is None:
             had_turn = th.ones(len(values), dtype=th.bool)
         else:
             advantages = th.zeros(len(values)).masked_scatter_(had_turn, advantages)
-        found = surrogate_gradients(
-            logits.numpy(),
-            self._networks.options,
-            batch.actions.view(len(values), -1).numpy(),
-            batch.old_log_prob.numpy(),
-            advantages.numpy(),
-            had_turn.numpy(),
-            values.view(-1).numpy(),
-            batch.returns.numpy(),
-            clip,
-            ent_coef,
-            vf_coef,
-            of_logits.numpy(),
-            of_values.view(-1).numpy(),
+        columns = (
+            batch.actions.view(len(values), -1),
+            batch.old_log_prob,
+            advantages,
+            had_turn,
+            values.view(-1),
+            batch.returns,
         )
-        self._networks.backward(of_logits, of_values)
+        samples = [*(column.numpy() for column in columns), np.array([clip, ent_coef, vf_coef])]
+        samples.append(of_values.view(-1).numpy())
+        found = self._networks.actions.gradients(outputs, self._networks, samples, of_outputs)
+        self._networks.backward(of_outputs, of_values)
         return Summary(*found)
 
     def step(self, max_grad_norm: float) -> None:

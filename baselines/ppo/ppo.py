@@ -156,8 +156,8 @@ class PPO(sb3.PPO):
             (`fair_envs.baselines.GroupedPolicy.equivariance_penalty`), at least 0. It needs a `GroupedPolicy` with
             several networks.
         autograd: Whether autograd computes the gradients, as in Stable-Baselines3, whose results are then equal to the
-            bit. By default, gradients of perceptrons with discrete actions are computed by hand, which takes about
-            half the time; they are equal up to rounding. Variants whose penalties need autograd always use it.
+            bit. By default, gradients of perceptrons are computed by hand, which takes about half the time; they are
+            equal up to rounding. Variants whose penalties need autograd always use it.
         kwargs: Keyword arguments of `stable_baselines3.PPO`.
 
     Raises:

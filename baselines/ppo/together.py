@@ -161,7 +161,7 @@ def why_alone(learner: PPO) -> str:
     if not isinstance(env, LanesVecEnv) or getattr(env, "worlds", 1) > 1:
         return "needs an environment of this package in one world, without wrappers"
     if not Networks.suits(learner.policy):
-        return "needs perceptrons that choose discrete actions"
+        return "needs perceptrons"
     if getattr(learner, "massager", None) is not None:
         return "must not massage actions"
     return ""

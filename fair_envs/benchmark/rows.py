@@ -38,7 +38,6 @@ from fair_envs.support.parameters import meant
 
 ENV_ID = "FairHarvest-v0"
 PROCESSES = {"lending": "FairLending-v0", "attention": "FairAttention-v0", "epidemic": "FairEpidemic-v0"}
-BY_AUTOGRAD = ("FairPursuit-v0", "FairCollege-v0")  # whose actions are numbers
 SEEDS = 10  # trained at once
 WORLD: dict[str, Any] = {}  # parameters of the environment
 BATCH = 64  # lanes of the vector environment and of Stable-Baselines3
@@ -510,7 +509,7 @@ CARTPOLE = "Gymnasium's CartPole"
 SB3 = "Stable-Baselines3's PPO"
 
 VARIANTS = {
-    "ppo": ("PPO", "ppo", "sb3-ppo", SB3, 1.5),
+    "ppo": ("PPO", "ppo", "sb3-ppo", SB3, 1.3),
     "following": ("PPO that follows a short-term and a long-term measure", "following", "ppo", "PPO", None),
     "heads": ("PPO with a critic of all groups' streams", "elbert", "ppo", "PPO", None),
 }
@@ -695,7 +694,7 @@ ROWS: tuple[Row, ...] = (
             RATE,
             partial(against, loads=partial(loads.variants, env_id, one, other)),
             words,
-            None if name == "ppo" and env_id in BY_AUTOGRAD else target,
+            target,
             slow=True,
         )
         for env_id in TABLE

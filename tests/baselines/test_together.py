@@ -49,6 +49,8 @@ def same(together: Any, separate: Any) -> None:
         settings("lagrangian", measure="short", limit=0.1),
         settings("a-ppo"),
         settings("f-ppo-l", env_id="FairEpidemic-v0", parameters={}),
+        settings("ppo", env_id="FairCollege-v0", parameters={}),
+        settings("maxmin", env_id="FairPursuit-v0", parameters={}, sharing="none", seeds=2),
         settings(**HARVEST, sharing="groups"),
         settings("fair-ppo", **HARVEST, sharing="none", mode="p3o", seeds=2),
         settings("nash", **HARVEST, sharing="all"),
@@ -174,10 +176,6 @@ def test_resuming_finished_trainings_changes_nothing(tmp_path: Path) -> None:
         ),
         (settings("cpo"), "configs must be of a method that learns by PPO, got cpo; train the seeds one after another"),
         (settings("fair-ppo", **HARVEST, penalty="cf", lanes=4), "in one world, without wrappers; train the seeds"),
-        (
-            settings("ppo", env_id="FairPursuit-v0", parameters={}),
-            "needs perceptrons that choose discrete actions",
-        ),
         (settings("f-ppo", env_id="FairHiring-v0", parameters={}), "got f-ppo, which must not massage actions; train"),
     ],
 )
