@@ -27,11 +27,12 @@ from fair_envs.baselines.training import (
     Rewards,
     isolated_random_state,
 )
+from fair_envs.support.files import check_new
 from fair_envs.support.progress import Advance, progress_bar
 from fair_envs.support.stopping import stoppable
 
-ALIKE = ("algorithm", "env_id", "parameters", "steps", "lanes", "n_steps", "threads", "reward_scale", "net_arch")
-"""Settings in which trainings must agree to be trained together, if they have them."""
+ALIKE = frozenset({"steps", "lanes", "n_steps", "threads", "reward_scale", "eval_freq"})
+"""Numbers in which trainings must agree to be trained together; other numbers may differ, other settings may not."""
 
 ALONE = "train the seeds one after another"
 
@@ -128,6 +129,10 @@ def train_together(
             massaged, or there are evaluations in the course of the training.
     """
     check_alike(configs)
+    if outs is not None:
+        check_folders([Path(out) for out in outs], len(configs), resume=resume)
+    elif resume:
+        raise ValueError("outs must name the runs to resume, got None")
     make = maker(configs[0].algorithm)
     folders = [None] * len(configs) if outs is None else [Path(out) for out in outs]
     with stoppable(), isolated_random_state(configs[0].threads), ExitStack() as stack:
@@ -172,18 +177,31 @@ def maker(method: str) -> Callable[[Any], PPO]:
 
 def check_alike(configs: Sequence[Any]) -> None:
     """Raise ValueError if trainings cannot share rollouts because of their settings."""
-    if not configs:
-        raise ValueError("configs must have at least one training, got none")
+    if not isinstance(configs, Sequence) or not configs:
+        raise ValueError(f"configs must list at least one training, got {configs!r}")
     first = configs[0].as_dict()
     for config in configs:
         own = config.as_dict()
-        for name in ALIKE:
-            if own.get(name) != first.get(name):
-                raise ValueError(
-                    f"{name} must be the same in trainings together, got {first.get(name)!r} and {own.get(name)!r}"
-                )
+        for name in dict.fromkeys(("algorithm", "env_id", *first, *own)):
+            one, other = first.get(name), own.get(name)
+            number = type(one) in (int, float) and type(other) in (int, float)
+            if one != other and not (number and name not in ALIKE):
+                raise ValueError(f"{name} must be the same in trainings together, got {one!r} and {other!r}")
         if own.get("eval_freq"):
             raise ValueError(f"eval_freq must be 0 in trainings together, got {own['eval_freq']}; {ALONE}")
+
+
+def check_folders(folders: Sequence[Path], trainings: int, *, resume: bool) -> None:
+    """Raise an error if the folders of runs cannot be used, before any is created.
+
+    Raises:
+        FileExistsError: A folder exists and ``resume`` is False.
+        ValueError: There are not as many different folders as trainings.
+    """
+    if len({folder.absolute() for folder in folders}) != trainings or len(folders) != trainings:
+        raise ValueError(f"outs must be one folder for each of {trainings} trainings, got {list(map(str, folders))}")
+    for folder in folders if not resume else ():
+        check_new(folder)
 
 
 def _member(stack: ExitStack, config: Any, make: Callable[[Any], PPO], folder: Path | None, resume: bool) -> Member:
@@ -236,7 +254,11 @@ def _together(members: Sequence[Member], make: Callable[[Any], PPO], advance: Ad
     """Return what collects rollouts of members, and the mean rewards in them."""
     first = members[0].config
     kept = RandomState.current()
-    collector = make(dataclasses.replace(first, lanes=first.lanes * len(members)))
+    lanes = first.lanes * len(members)
+    try:
+        collector = make(dataclasses.replace(first, lanes=lanes))
+    except ValueError as error:
+        raise ValueError(f"trainings together need {lanes} lanes, {first.lanes} each: {error}") from error
     kept.set()
     assert collector.env is not None
     kind = MeanReward if agents_env_of(collector.env) is None else GroupRewards

@@ -8,6 +8,7 @@ gradient of the loss of `fair_envs.baselines.ppo.ppo.PPO`. Results are equal up 
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any
 
 import gymnasium as gym
@@ -59,8 +60,11 @@ class Networks:
         It must be Stable-Baselines3's policy for vectors, a `SharedTrunkPolicy`, or a `GroupedPolicy` of such, with
         tanhs, ReLUs or sigmoids, without state-dependent noise.
         """
-        own_forward = "forward" in vars(policy)  # set by a user
-        return policy.device.type == "cpu" and not own_forward and all(_plain(member) for member in _members(policy))
+        members = _members(policy)
+        if policy.device.type != "cpu" or not all(map(_plain, members)) or _changed(policy):
+            return False
+        known = [id(one) for member in members for one in _weights(member)]
+        return len(set(known)) == len(known) and set(known) == {id(one) for one in policy.parameters()}
 
     def forward(self, observations: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
         """Return the actors' outputs (n, A), see `Choices` and `Normals`, and values (n, 1)."""
@@ -90,6 +94,10 @@ class Networks:
         joined, actions, log_prob = (th.cat(parts) for parts in zip(*found, strict=True))
         order = joined.argsort()
         return actions[order], log_prob[order]
+
+    def have_rows(self) -> list[bool]:
+        """Return whether each actor and critic had any of the last rows."""
+        return [True] if self._groups is None else [len(place) > 0 for place in self._places]
 
     def members(self, rows: int) -> Ints:
         """Return which actor and critic each of the last rows has, shape (n,)."""
@@ -157,8 +165,26 @@ def _plain(policy: Any) -> bool:
         and isinstance(policy.observation_space, gym.spaces.Box)
         and not is_image_space(policy.observation_space)
         and all(is_known(module) for chain in _chains(policy) for module in chain)
-        and not any(module._forward_hooks or module._forward_pre_hooks for module in policy.modules())
     )
+
+
+OWN = frozenset({"forward", "evaluate_actions", "predict_values", "get_distribution", "extract_features"})
+"""Methods that a user may have replaced in an object."""
+
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _changed(policy: BasePolicy) -> bool:
+    """Return whether a user has replaced methods of a policy's modules, or hooked into them or their parameters."""
+    return any(
+        OWN.intersection(vars(module)) or any(getattr(module, name) for name in HOOKS) for module in policy.modules()
+    ) or any(one._backward_hooks or getattr(one, "_post_accumulate_grad_hooks", None) for one in policy.parameters())
+
+
+def _weights(policy: Any) -> list[th.Tensor]:
+    """Return the parameters of an actor and a critic that are used, as often as they are."""
+    found: list[th.Tensor] = [one for chain in _chains(policy) for module in chain for one in module.parameters()]
+    return [*found, policy.log_std] if isinstance(policy.action_dist, DiagGaussianDistribution) else found
 
 
 def _chains(policy: Any) -> tuple[nn.Sequential, nn.Sequential, nn.Sequential]:
@@ -186,25 +212,44 @@ def acting(policy: BasePolicy, networks: Any = None, *, keep_distribution: bool 
     if not Networks.suits(policy):
         yield
         return
-    whole, shape = policy.forward, policy.action_space.shape or ()
-    networks = networks or Networks(policy)
-
-    def forward(obs: th.Tensor, deterministic: bool = False) -> Any:
-        """Return actions (n, ...), values (n, 1) and log-probabilities (n,)."""
-        if deterministic:
-            return whole(obs, deterministic)
-        outputs, values = networks.forward(obs)
-        if keep_distribution:
-            deviation = [policy.log_std] if isinstance(policy.action_dist, DiagGaussianDistribution) else []
-            policy.action_dist.proba_distribution(outputs, *deviation)  # type: ignore[operator, union-attr]
-        actions, log_prob = networks.sample(outputs)
-        return actions.view(-1, *shape), values, log_prob
-
-    policy.forward = forward
+    policy.forward = FastForward(policy, networks or Networks(policy), keep_distribution=keep_distribution)
     try:
         yield
     finally:
         del policy.forward  # that of the class again
+
+
+class FastForward:
+    """A faster ``forward`` of a policy. A copy of the policy, or one that is stored, gets that of its class again."""
+
+    def __init__(self, policy: Any, networks: Any, *, keep_distribution: bool) -> None:
+        self._policy, self._networks, self._keep = policy, networks, keep_distribution
+        self._shape = policy.action_space.shape or ()
+
+    def __call__(self, obs: th.Tensor, deterministic: bool = False) -> Any:
+        """Return actions (n, ...), values (n, 1) and log-probabilities (n,)."""
+        policy = self._policy
+        if deterministic:
+            return of_class(policy)(obs, deterministic)
+        outputs, values = self._networks.forward(obs)
+        if self._keep:
+            deviation = [policy.log_std] if isinstance(policy.action_dist, DiagGaussianDistribution) else []
+            policy.action_dist.proba_distribution(outputs, *deviation)
+        actions, log_prob = self._networks.sample(outputs)
+        return actions.view(-1, *self._shape), values, log_prob
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Return the method of the copied policy's class."""
+        return of_class(memo[id(self._policy)])
+
+    def __reduce__(self) -> Any:
+        """Store the method of the policy's class."""
+        return of_class, (self._policy,)
+
+
+def of_class(policy: Any) -> Any:
+    """Return the method ``forward`` of a policy's class."""
+    return MethodType(type(policy).forward, policy)
 
 
 # -------------------------------------------------------------------------------------------------- updating
@@ -229,7 +274,7 @@ def clipped_surrogate(log_ratio: float, advantage: float, clip: float, sums: Flo
     sums[0] -= min(gained, limited)
     sums[2] += ratio - 1.0 - log_ratio
     sums[3] += abs(ratio - 1.0) > clip
-    return gained if gained <= limited else 0.0
+    return 0.0 if gained > limited else gained  # of what is not a number, not a number
 
 
 @rule
@@ -433,50 +478,59 @@ class Normals:
 class FastUpdates:
     """Takes gradient steps on a policy.
 
-    From its creation until `close`, the weights, gradients and moments of Adam are views of one vector each. If a group
-    of a `GroupedPolicy` has no samples in a minibatch, Adam's momentum still moves its weights.
+    From its creation until `close`, the weights and gradients of each actor and critic, and the moments of Adam, are
+    views of one vector each.
 
     Args:
         policy: A policy for which `suits` is true.
     """
 
     def __init__(self, policy: BasePolicy) -> None:
-        self._policy, self._parameters = policy, list(policy.parameters())
-        self._flat = flatten_parameters(self._parameters)
-        assert self._flat.grad is not None
-        self._gradient = self._flat.grad
+        self._policy, (group,) = policy, policy.optimizer.param_groups
+        self._parameters = [list(member.parameters()) for member in _members(policy)]
+        self._own = [[one.data for one in of_member] for of_member in self._parameters]
+        moments = [self._joined_moments(of_member) for of_member in self._parameters]
+        self._flat = [flatten_parameters(of_member) for of_member in self._parameters]
+        self._gradients = [flat.grad for flat in self._flat]
         self._networks = Networks(policy)
-        (group,) = policy.optimizer.param_groups
         settings = {name: value for name, value in group.items() if name != "params"}
-        self._optimizer = th.optim.Adam([self._flat], **{**settings, "fused": True, "foreach": False})
-        self._take_moments()
+        self._optimizer = th.optim.Adam(self._flat, **{**settings, "fused": True, "foreach": False})
+        self._optimizer.state.update({flat: own for flat, own in zip(self._flat, moments, strict=True) if own})
 
     @staticmethod
     def suits(policy: BasePolicy) -> bool:
-        """Return whether the class can update a policy: it has suitable `Networks`, and Adam updates all weights."""
-        adam = type(policy.optimizer) is th.optim.Adam and len(policy.optimizer.param_groups) == 1
-        return adam and all(one.requires_grad for one in policy.parameters()) and Networks.suits(policy)
+        """Return whether the class can update a policy: it has suitable `Networks`, and Adam updates all weights.
 
-    def _take_moments(self) -> None:
-        own = self._policy.optimizer.state
-        if own:
-            states = [own[parameter] for parameter in self._parameters]
-            self._optimizer.state[self._flat] = {
-                name: value.clone() if value.ndim == 0 else th.cat([state[name].ravel() for state in states])
-                for name, value in states[0].items()
-            }
+        The moments of each actor and critic must be as old as each other.
+        """
+        optimizer = policy.optimizer
+        if type(optimizer) is not th.optim.Adam or len(optimizer.param_groups) != 1 or not Networks.suits(policy):
+            return False
+        updated = {id(one) for one in optimizer.param_groups[0]["params"]}
+        if updated != {id(one) for one in policy.parameters()} or not all(p.requires_grad for p in policy.parameters()):
+            return False
+        ages = [{_age(optimizer, one) for one in member.parameters()} for member in _members(policy)]
+        return all(len(of_member) == 1 for of_member in ages)
+
+    def _joined_moments(self, parameters: Sequence[th.nn.Parameter]) -> dict[str, th.Tensor]:
+        """Return the moments of parameters, each as a vector, and their number of steps; empty before the first."""
+        states = [self._policy.optimizer.state.get(one, {}) for one in parameters]
+        return {
+            name: value.clone() if value.ndim == 0 else th.cat([state[name].ravel() for state in states])
+            for name, value in states[0].items()
+        }
 
     def close(self) -> None:
-        """Give the policy and its optimiser their own weights and moments."""
-        of_each: list[dict[str, th.Tensor]] = [{} for _ in self._parameters]
-        for name, value in self._optimizer.state.get(self._flat, {}).items():
-            parts = views(value, self._parameters) if value.ndim else [value] * len(of_each)
-            for own, part in zip(of_each, parts, strict=True):
-                own[name] = part.clone()
-        for parameter, own in zip(self._parameters, of_each, strict=True):
-            parameter.data, parameter.grad = parameter.data.clone(), None
-            if own:
-                self._policy.optimizer.state[parameter] = own
+        """Give the policy its own weights again, with gradients, and its optimiser the moments."""
+        for parameters, own, flat in zip(self._parameters, self._own, self._flat, strict=True):
+            state = self._optimizer.state.get(flat, {})
+            parts = {name: views(v, parameters) if v.ndim else [v] * len(parameters) for name, v in state.items()}
+            for k, (parameter, data) in enumerate(zip(parameters, own, strict=True)):
+                gradient = None if parameter.grad is None else parameter.grad.clone()
+                parameter.data = data.copy_(parameter.data)
+                parameter.grad = gradient
+                if parts:
+                    self._policy.optimizer.state[parameter] = {name: each[k].clone() for name, each in parts.items()}
 
     @th.no_grad()
     def compute(
@@ -497,11 +551,11 @@ class FastUpdates:
         if had_turn is None:
             had_turn = th.ones(len(values), dtype=th.bool)
         else:
-            advantages = th.zeros(len(values)).masked_scatter_(had_turn, advantages)
+            advantages = th.zeros(len(values)).masked_scatter_(had_turn, advantages.float())
         columns = (
             batch.actions.view(len(values), -1),
             batch.old_log_prob,
-            advantages,
+            advantages.float(),
             had_turn,
             values.view(-1),
             batch.returns,
@@ -513,6 +567,13 @@ class FastUpdates:
         return Summary(*found)
 
     def step(self, max_grad_norm: float) -> None:
-        """Clip the gradients and update the weights."""
-        self._gradient.mul_((max_grad_norm / (self._gradient.norm() + 1e-6)).clamp_(max=1.0))
+        """Clip the gradients and update the weights; a group without samples keeps its own, as with autograd."""
+        for flat, gradient, has_samples in zip(self._flat, self._gradients, self._networks.have_rows(), strict=True):
+            flat.grad = gradient if has_samples else None
+        th.nn.utils.clip_grad_norm_(self._flat, max_grad_norm, foreach=False)
         self._optimizer.step()
+
+
+def _age(optimizer: th.optim.Optimizer, parameter: th.nn.Parameter) -> float:
+    """Return the number of steps that Adam has taken with a parameter."""
+    return float(optimizer.state.get(parameter, {}).get("step", 0))

@@ -112,7 +112,7 @@ class ObjectivePPO(Regularised):
     After each rollout, the streams' means J are estimated (an exponential mean over rollouts), and dF/dJ weights the
     streams' generalised advantages. A critic with one head for each stream estimates the latter; the reward has PPO's
     own critic. Only the combined advantage is normalised. With one stream, the reward, the result is that of
-    Stable-Baselines3's PPO to the bit.
+    Stable-Baselines3's PPO, to the bit with ``autograd=True``.
 
     If rows are agents, the benefits and demands of a lane's groups belong to all its rows. Each agent's own share in
     those of its group has separate heads: its effect is far less noisy than that on the other agents. With

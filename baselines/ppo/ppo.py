@@ -44,6 +44,9 @@ from fair_envs.metrics.disparity import strata_of
 from fair_envs.support.aliases import Ints
 from fair_envs.support.parameters import NonNegative, checked
 
+OF_LOSS = ("_loss", "_evaluate", "_losses", "_total")
+"""Methods of the loss; if a subclass overrides one, autograd computes the gradients."""
+
 
 class Losses(NamedTuple):
     """The parts of PPO's loss."""
@@ -217,7 +220,7 @@ class PPO(sb3.PPO):
         with unchecked_distributions() if discrete else nullcontext(), fast:
             played = outermost(self._wrapped_env(env))
             finished = super().collect_rollouts(played, callback, self.rollout_buffer, self.n_steps)
-        if finished and not self.skip_idle:
+        if finished and not self.skip_idle and not self.for_others:
             self.rollout_buffer.had_turn[:] = True
         return finished
 
@@ -243,6 +246,8 @@ class PPO(sb3.PPO):
         buffer.reset()
         for name in (*OF_STEPS, "advantages", "returns"):
             setattr(buffer, name, np.ascontiguousarray(getattr(joint.rollout_buffer, name)[:, rows]))
+        if not self.skip_idle:
+            buffer.had_turn[:] = True
         buffer.pos, buffer.full = buffer.buffer_size, True
         assert self.env is not None
         buffer.agents_env = agents_env_of(self.env)
@@ -282,7 +287,8 @@ class PPO(sb3.PPO):
     def _can_be_fast(self) -> bool:
         """Return whether gradients need no autograd."""
         changed = self.equivariance or self.clip_range_vf is not None or self._has_penalty
-        return not self.autograd and not changed and FastUpdates.suits(self.policy)
+        own_loss = any(getattr(type(self), name) is not getattr(PPO, name) for name in OF_LOSS)
+        return not self.autograd and not changed and not own_loss and FastUpdates.suits(self.policy)
 
     def _train_on(self, batch: Minibatch) -> bool:
         """Take one gradient step; return False if the policy has changed too much to continue."""

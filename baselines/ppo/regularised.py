@@ -210,7 +210,7 @@ class Regularised(PPO):
 
     @property
     def _reads_distribution(self) -> bool:  # type: ignore[override]
-        return self.massager is not None
+        return self.massager is not None and type(self.policy).forward is ActorCriticPolicy.forward
 
     @property
     def rollouts(self) -> int:

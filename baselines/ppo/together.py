@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from fair_envs.baselines.ppo.fast import Networks, acting
 from fair_envs.baselines.ppo.gradients import ACTIVATE, FUSED_ROWS, Layer
-from fair_envs.baselines.ppo.ppo import PPO
+from fair_envs.baselines.ppo.ppo import PPO, check_finite
 from fair_envs.faces.sb3 import LanesVecEnv, VecEnvStepReturn
 
 
@@ -118,6 +118,11 @@ class Together:
             generators: Sources of each learner's random numbers.
         """
         collector, learners = self._collector, self._learners
+        for learner in learners:
+            try:
+                check_finite(learner.policy)
+            except ValueError as error:
+                raise ValueError(f"{error} (seed {learner.seed})") from error
         collector.join(learners)
         hidden: list[WithoutTimeLimits] = []
 
@@ -128,8 +133,6 @@ class Together:
         stack = StackedNetworks([learner.policy for learner in learners], generators)
         with acting(collector.policy, stack):
             collector.play(_env(collector), self._callback, outermost=outermost)
-        if not np.isfinite(collector.rollout_buffer.log_probs).all():
-            raise ValueError("policy must give finite probabilities, got others: a training has diverged")
         collector.split(learners)
         self._estimate(hidden[0].ends)
 

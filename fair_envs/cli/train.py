@@ -2,8 +2,6 @@
 
 import dataclasses
 import inspect
-import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +32,7 @@ Seeds = Annotated[
         min=1,
         metavar="N",
         help="Train N seeds at once, beginning with --seed, in the folders seed-K of --out: faster than one after "
-        "another, with the same results. Repeat the command with --resume to continue.",
+        "another, with the same results.",
     ),
 ]
 """Number of trainings that share their rollouts."""
@@ -195,25 +193,29 @@ def start_training(
     stated = {"algorithm": name, "env_id": env_id and imported_id(env_id, own=True)}
     given: dict[str, Any] = {field: value for field, value in stated.items() if value is not None}
     texts = {field: text for field, text in texts.items() if text is not None}
-    if resume and seeds == 1:
-        if out is None:
-            raise ValueError("out must name the folder of the run to resume, got none")
+    seeded = [] if not resume or out is None else seeds_in(out)
+    stored = resume and not (seeded and name is not None and seeds > 1)  # otherwise the command has been repeated
+    if resume and out is None:
+        raise ValueError("out must name the folder of the run to resume, got none")
+    if stored and out is not None:
+        first = seeded[0] if seeded else out
         if preset is not None:
             raise ValueError(f"preset must be left out when a run is resumed, it keeps its settings; got {preset!r}")
-        method = methods.method_of(out)
-        given = Run(out).settings(method.settings).as_dict() | given
+        method = methods.method_of(first)
+        given = Run(first).settings(method.settings).as_dict() | given
     if "env_id" not in given:
         raise ValueError(f"ID must be given, as in: fair-envs train {name} FairHarvest-v0")
     if param is not None:
         given["parameters"] = environment_parameters(given["env_id"], param)
-    if not resume or seeds > 1:
+    if not stored:
         method = methods.method_for(given["algorithm"], given["env_id"], {**texts, **given})
     if preset is not None and not method.presets:
         raise ValueError(f"--preset must be left out for {method.name} on {given['env_id']}, got {preset}")
     with naming_options(method):
         given |= read_settings(method, given["env_id"], texts)
-        if seeds > 1:
-            start_together(method.configured(given, preset=preset), seeds, out=out, resume=resume, progress=progress)
+        if seeds > 1 or seeded:
+            config = method.settings(**given) if stored else method.configured(given, preset=preset)
+            start_together(method, config, max(seeds, len(seeded)), out=out, resume=resume, progress=progress)
             return
         config = method.settings(**given) if resume else method.configured(given, preset=preset)
         folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
@@ -227,24 +229,37 @@ def start_training(
     typer.echo(f"{done}; measure it with: {program} evaluate {folder}")
 
 
-def start_together(config: Any, seeds: int, *, out: Path | None, resume: bool, progress: bool) -> None:
-    """Train several seeds at once, in the folders ``seed-K`` of a folder.
+def start_together(method: Any, config: Any, seeds: int, *, out: Path | None, resume: bool, progress: bool) -> None:
+    """Train several seeds at once, in the folders ``seed-K`` of a folder; `config` has the first seed.
 
     Raises:
         ValueError: The folder exists and ``resume`` is False, or the trainings cannot be trained together.
     """
     from fair_envs.baselines.together import train_together
 
-    if resume and out is None:
-        raise ValueError("out must name the folder of the runs to resume, got none")
     folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
-    configs = [dataclasses.replace(config, seed=config.seed + k) for k in range(seeds)]
+    try:
+        configs = [dataclasses.replace(config, seed=config.seed + k) for k in range(seeds)]
+    except ValueError as error:
+        raise ValueError(
+            f"seeds must be so few that all are valid, got {seeds} from {config.seed} on: {error}"
+        ) from error
     folders = [folder / f"seed-{own.seed}" for own in configs]
-    again = [*sys.argv[1:], *([] if out else ["--out", str(folder)]), *([] if resume else ["--resume"])]
-    with resumable(shlex.join(["fair-envs", *again]), begun=folders[-1] / "config.json"):
-        train_together(configs, outs=folders, resume=resume, progress=progress)
     program = trusting_program(config.as_dict())
+    with resumable(f"{program} train --out {folder} --resume", begun=folders[-1] / "config.json"):
+        train_together(configs, outs=folders, resume=resume, progress=progress)
+    found = [note for own, path in zip(configs, folders, strict=True) for note in notes_on(method, own, path)]
+    for note in dict.fromkeys(found):
+        typer.echo(note)
     typer.echo(f"saved {seeds} runs in {folder}; compare them with: {program} compare {folder}/seed-*")
+
+
+def seeds_in(folder: Path) -> list[Path]:
+    """Return the runs that `--seeds` has begun in a folder, in the order of their seeds; none in a run's folder."""
+    if (folder / "config.json").exists():
+        return []
+    found = {path.name.removeprefix("seed-"): path for path in folder.glob("seed-*")}
+    return [found[seed] for seed in sorted(filter(str.isdecimal, found), key=int)]
 
 
 def notes_on(method: Any, config: Any, folder: Path) -> Iterator[str]:

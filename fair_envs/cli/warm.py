@@ -1,6 +1,6 @@
 """The command ``warm``."""
 
-import importlib
+import importlib.util
 import time
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ import typer
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import ID_HELP, ShowProgress, imported_id
-from fair_envs.registration import TABLE, find
+from fair_envs.registration import TABLE, find, make_sb3
 from fair_envs.support.progress import progress_bar
 
 
@@ -25,14 +25,17 @@ def warm(
     Code is compiled for the default parameters on every interface, and for the measures of the task. Other parameters
     are compiled at their first use only if they change the size of an episode's record.
     """
-    from fair_envs.core.compilation import cache_folder
+    from fair_envs.core.compilation import cache_folder, tell
 
     names = [imported_id(env_id) for env_id in env_ids or TABLE]
+    tell(really=False)
     begun = time.perf_counter()
     with progress_bar("compiling", total=4 * len(names), shown=progress) as advance:
         for name in names:
             for _ in each_interface(name):
                 advance()
+    if importlib.util.find_spec("stable_baselines3") and importlib.util.find_spec("torch"):
+        learn_briefly()
     took = time.perf_counter() - begun
     typer.echo(f"{len(names)} environments are ready after {took:.1f} s; the code is in {cache_folder()}")
 
@@ -54,6 +57,14 @@ def each_interface(env_id: str) -> Iterator[None]:
     yield
     use_measures(env_id)
     yield
+
+
+def learn_briefly() -> None:
+    """Take a gradient step with PPO, with discrete and with other actions."""
+    from fair_envs.baselines import PPO
+
+    for env_id in ("FairLending-v0", "FairCollege-v0"):
+        PPO("MlpPolicy", make_sb3(env_id, n_envs=2), n_steps=4, batch_size=8, n_epochs=1, device="cpu").learn(8)
 
 
 def use_measures(env_id: str) -> None:

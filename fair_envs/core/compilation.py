@@ -137,7 +137,7 @@ class _Kernel(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature."""
-        collecting, waiting = gc.isenabled(), Timer(PATIENCE, _tell)
+        collecting, waiting = gc.isenabled(), Timer(PATIENCE, tell)
         waiting.daemon = True
         waiting.start()
         gc.disable()
@@ -158,13 +158,19 @@ class _Kernel(CPUDispatcher):
                 result.library.codegen.set_env(environment.env_name, environment)
 
 
-def _tell() -> None:
-    """Say once in a process why it waits; Python shows it on standard error if nothing else is configured."""
+def tell(*, really: bool = True) -> None:
+    """Say once in a process why it waits; Python shows it on standard error if nothing else is configured.
+
+    Args:
+        really: False: the user knows, and it is never said.
+    """
     if not _told:
         _told.append(True)
+        if not really:
+            return
         logging.getLogger("fair_envs").warning(
             "fair_envs compiles code that is used for the first time on this machine, which takes some seconds, and "
-            "stores it in %s; `fair-envs warm` does this beforehand",
+            "stores it in %s if it can; `fair-envs warm` does this beforehand",
             cache_folder(),
         )
 

@@ -1,11 +1,13 @@
 """Actors and critics computed by hand act and learn like those of Stable-Baselines3, up to rounding."""
 
+import copy
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
@@ -16,7 +18,7 @@ from fair_envs.baselines.ppo.fast import FastUpdates, Networks, acting
 from fair_envs.baselines.ppo.gradients import FUSED_ROWS, ManualBackprop
 from fair_envs.baselines.ppo.policies import IndividualPolicy, SharedTrunkPolicy
 from fair_envs.baselines.ppo.ppo import PPO
-from tests.baselines.small import collect, learned, learner, policy_weights, rollouts, small_env, weights, whole_batch
+from tests.baselines.small import collect, learned, learner, policy_weights, rollouts, weights, whole_batch
 from tests.helpers import LITTLE
 
 
@@ -274,6 +276,34 @@ def frozen(policy: Any) -> None:
     policy.action_net.weight.requires_grad = False
 
 
+def tied(policy: Any) -> None:
+    policy.mlp_extractor.value_net = policy.mlp_extractor.policy_net
+    policy.optimizer = th.optim.Adam(policy.parameters())
+
+
+def with_half_the_optimiser(policy: Any) -> None:
+    policy.optimizer = th.optim.Adam(policy.action_net.parameters())
+
+
+def masked(policy: Any) -> None:
+    policy.action_net.weight.register_hook(lambda gradient: 0 * gradient)
+
+
+def with_own_evaluation(policy: Any) -> None:
+    policy.evaluate_actions = policy.evaluate_actions
+
+
+def with_more(policy: Any) -> None:
+    policy.more = nn.Parameter(th.zeros(3))
+    policy.optimizer = th.optim.Adam(policy.parameters())
+
+
+def whose_actor_alone_has_learned(policy: Any) -> None:
+    """Behaviour cloning leaves the critic without moments of Adam."""
+    policy.get_distribution(th.zeros(1, policy.observation_space.shape[0])).distribution.logits.sum().backward()
+    policy.optimizer.step()
+
+
 @pytest.mark.parametrize(
     "policy",
     [
@@ -282,6 +312,12 @@ def frozen(policy: Any) -> None:
         lambda: loans(policy_kwargs={"activation_fn": nn.ELU}).policy,
         lambda: loans(policy_kwargs={"optimizer_class": th.optim.SGD, "optimizer_kwargs": {}}).policy,
         lambda: changed(frozen),
+        lambda: changed(tied),
+        lambda: changed(with_half_the_optimiser),
+        lambda: changed(masked),
+        lambda: changed(with_own_evaluation),
+        lambda: changed(with_more),
+        lambda: changed(whose_actor_alone_has_learned),
         lambda: changed(lambda policy: policy.mlp_extractor.register_forward_hook(print)),
         lambda: changed(lambda policy: setattr(policy, "forward", policy.forward)),
     ],
@@ -291,20 +327,91 @@ def test_what_a_user_has_changed_is_left_to_autograd(policy: Any) -> None:
     assert not FastUpdates.suits(policy())
 
 
-def test_more_groups_than_a_minibatch_has() -> None:
-    """A group without samples keeps its weights in the first step, before it has momentum."""
-    model = learner(env=small_env(), n_epochs=1)
-    collect(model)
+@pytest.mark.filterwarnings("ignore:You have specified a mini-batch size")
+@pytest.mark.parametrize("batch_size", [2, 4, 63])
+def test_a_group_without_samples_keeps_its_weights_as_with_autograd(batch_size: int) -> None:
+    ours, theirs = (
+        learned(learner(autograd=autograd, batch_size=batch_size, n_epochs=1), times=1) for autograd in (False, True)
+    )
+    np.testing.assert_allclose(policy_weights(ours), policy_weights(theirs), atol=2e-4)
+    steps = [[state["step"].item() for state in model.policy.optimizer.state.values()] for model in (ours, theirs)]
+    assert steps[0] == steps[1]
+    assert (max(steps[0]) < 320 // batch_size) == (batch_size < 8)  # otherwise each group is in every minibatch
+
+
+class Paid(PPO):
+    """A user's loss."""
+
+    def _total(self, losses: Any) -> th.Tensor:
+        return 0 * super()._total(losses)
+
+
+def test_a_loss_of_a_subclass_counts() -> None:
+    model = Paid("MlpPolicy", make_vec_env(Levers, 4, seed=0), n_steps=8, batch_size=8, seed=0, device="cpu")
+    before = policy_weights(model)
+    assert np.array_equal(policy_weights(model.learn(32)), before)
+
+
+def test_advantages_that_are_not_numbers_are_not_hidden() -> None:
+    model = moved(loans())
     batch = whole_batch(model)
-    of_one = th.nonzero(batch.observations[:, -1] == 0).flatten()
-    alone = type(batch)._make(None if part is None else part[of_one] for part in batch)
-    before = [parameter.clone() for parameter in model.policy.members[1].parameters()]
+    advantages = model._policy_advantages(batch)
+    advantages[3] = th.nan
     fast = FastUpdates(model.policy)
-    fast.compute(alone, model._policy_advantages(alone), clip=0.2, ent_coef=0.0, vf_coef=0.5)
-    fast.step(0.5)
+    found = fast.compute(batch, advantages, clip=0.2, ent_coef=0.0, vf_coef=0.5)
+    assert np.isnan(found.policy)
+    assert th.isnan(next(model.policy.mlp_extractor.policy_net.parameters()).grad).any()
     fast.close()
-    for ours, theirs in zip(model.policy.members[1].parameters(), before, strict=True):
-        assert th.equal(ours, theirs)
+
+
+def test_advantages_may_be_of_another_precision() -> None:
+    model = moved(learner())
+    batch = whole_batch(model)
+    fast = FastUpdates(model.policy)
+    found = [
+        fast.compute(batch, given, clip=0.2, ent_coef=0.0, vf_coef=0.5)
+        for given in (model._policy_advantages(batch), model._policy_advantages(batch).double())
+    ]
+    fast.close()
+    assert found[0] == found[1]
+
+
+class Copies(BaseCallback):
+    """Copies the policy in the middle of a rollout, and stores it."""
+
+    def __init__(self, folder: Any) -> None:
+        super().__init__()
+        self.folder = folder
+        self.copied: Any = None
+
+    def _on_step(self) -> bool:
+        if self.copied is None:
+            self.copied = copy.deepcopy(self.model.policy)
+            th.save(self.model.policy, self.folder / "policy.pt")
+        return True
+
+
+def test_a_callback_can_copy_and_store_the_policy(tmp_path: Any) -> None:
+    model, copies = loans(), Copies(tmp_path)
+    model.learn(32 * 4, callback=copies)
+    stored = th.load(tmp_path / "policy.pt", weights_only=False)
+    seen = th.as_tensor(model.env.reset())
+    for policy in (copies.copied, stored):
+        assert policy is not model.policy
+        with th.no_grad():
+            for parameter in policy.parameters():
+                parameter.zero_()
+        values = policy(seen)[1]
+        assert th.equal(values, th.zeros_like(values))
+
+
+def test_memory_that_processes_share_stays_shared_and_gradients_stay() -> None:
+    model = loans()
+    model.policy.share_memory()
+    places = [parameter.data_ptr() for parameter in model.policy.parameters()]
+    model.learn(32 * 4)
+    assert [parameter.data_ptr() for parameter in model.policy.parameters()] == places
+    assert all(parameter.is_shared() and parameter.grad is not None for parameter in model.policy.parameters())
 
 
 def test_networks_need_no_gradients_to_act() -> None:

@@ -167,7 +167,11 @@ def test_resuming_finished_trainings_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("configs", "message"),
     [
-        ([], "configs must have at least one training, got none"),
+        ([], r"configs must list at least one training, got \[\]"),
+        (settings(seeds=1)[0], "configs must list at least one training, got Training"),
+        (settings(**HARVEST, seeds=1) + settings(**HARVEST, seeds=1, skip_idle=False), "skip_idle must be the same"),
+        (settings(**HARVEST, seeds=1) + settings(**HARVEST, seeds=1, sharing="none"), "sharing must be the same"),
+        (settings("fair-ppo", **HARVEST, seeds=1) + settings("fair-ppo", **HARVEST, seeds=1, measure="short"), "same"),
         (settings(seeds=1) + settings(seeds=1, lanes=4), "lanes must be the same in trainings together, got 3 and 4"),
         (settings(seeds=1) + settings("nash", seeds=1), "algorithm must be the same in trainings together, got 'ppo'"),
         (
@@ -181,8 +185,35 @@ def test_resuming_finished_trainings_changes_nothing(tmp_path: Path) -> None:
 )
 def test_what_cannot_share_rollouts_is_refused(configs: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
-        train_together(configs, outs=[tmp_path / str(k) for k in range(len(configs))])
+        train_together(
+            configs, outs=[tmp_path / str(k) for k in range(len(configs) if isinstance(configs, list) else 1)]
+        )
     assert not list(tmp_path.iterdir())
+
+
+def test_folders_are_checked_before_any_is_created(tmp_path: Path) -> None:
+    configs, new, other = settings(seeds=2, steps=60), tmp_path / "new", tmp_path / "other"
+    for outs in ([new], [new, new], [new, other, tmp_path / "third"]):
+        with pytest.raises(ValueError, match="outs must be one folder for each of 2 trainings, got"):
+            train_together(configs, outs=outs)
+    other.mkdir()
+    with pytest.raises(FileExistsError, match="other, which exists"):
+        train_together(configs, outs=[new, other])
+    assert not new.exists()
+    with pytest.raises(ValueError, match="outs must name the runs to resume, got None"):
+        train_together(configs, resume=True)
+
+
+def test_the_training_that_diverges_is_named() -> None:
+    configs = settings(seeds=2, steps=600)
+    configs[1] = dataclasses.replace(configs[1], learning_rate=1e30)
+    with pytest.raises(ValueError, match=r"policy must have finite weights, .* the training has diverged \(seed 1\)"):
+        train_together(configs)
+
+
+def test_lanes_of_all_trainings_must_fit() -> None:
+    with pytest.raises(ValueError, match="trainings together need 1200000 lanes, 600000 each: lanes must be at most"):
+        train_together(settings(seeds=2, lanes=600_000, n_steps=1, batch_size=600_000))
 
 
 QUICK = ("--param", "horizon=27", "--n-envs", 2, "--n-steps", 20, "--batch-size", 40, "--total-timesteps", 80)
@@ -196,5 +227,9 @@ def test_the_command_line_trains_several_seeds(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed-5", "seed-6"]
     assert json.loads((tmp_path / "runs" / "seed-6" / "config.json").read_text())["seed"] == 6
     assert Said(*command, "--resume").code == 0
+    assert "saved 2 runs" in Said("train", "--out", tmp_path / "runs", "--resume").flat
+    assert "steps must be 80 to resume" in mistake(*command[:-2], "--out", tmp_path / "runs", "--resume", "--steps", 90)
+    last = ("--seeds", 3, "--seed", 2**32 - 2, "--out", tmp_path / "last")
+    assert "seeds must be so few that all are valid" in mistake("train", "ppo", "FairLending-v0", *QUICK, *last)
     assert "out must be a new path" in mistake(*command)
     assert "No such option" in Said("train", "pcn", "FairLending-v0", "--seeds", 2).text
