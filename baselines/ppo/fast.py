@@ -456,6 +456,8 @@ class Normals:
 
     def sample(self, means: th.Tensor, member: int, generator: th.Generator | None) -> tuple[th.Tensor, th.Tensor]:
         """Return random actions (n, K) and their log-probabilities (n,)."""
+        if not th.isfinite(means).all():
+            raise ValueError(f"actions must have finite means, got {means}; observations or weights are not finite")
         noise, log_std = th.empty_like(means).normal_(generator=generator), self._log_std[member].detach()
         log_prob = -(noise.square() / 2 + log_std + math.log(2 * math.pi) / 2).sum(1)
         return means + log_std.exp() * noise, log_prob

@@ -22,20 +22,19 @@ def warm(
 ) -> None:
     """Compile environments now, so that the first program that uses them starts at once.
 
-    Code is compiled for the default parameters on every interface, and for the measures of the task. Other parameters
-    are compiled at their first use only if they change the size of an episode's record.
+    Code is compiled for the default parameters on every interface, for the measures of the task, and, where
+    Stable-Baselines3 is installed, for PPO. Other parameters are compiled at their first use only if they change the
+    size of an episode's record.
     """
     from fair_envs.core.compilation import cache_folder, tell
 
     names = [imported_id(env_id) for env_id in env_ids or TABLE]
     tell(really=False)
     begun = time.perf_counter()
-    with progress_bar("compiling", total=4 * len(names), shown=progress) as advance:
+    with progress_bar("compiling", total=5 * len(names), shown=progress) as advance:
         for name in names:
             for _ in each_interface(name):
                 advance()
-    if importlib.util.find_spec("stable_baselines3") and importlib.util.find_spec("torch"):
-        learn_briefly()
     took = time.perf_counter() - begun
     typer.echo(f"{len(names)} environments are ready after {took:.1f} s; the code is in {cache_folder()}")
 
@@ -57,14 +56,17 @@ def each_interface(env_id: str) -> Iterator[None]:
     yield
     use_measures(env_id)
     yield
+    if importlib.util.find_spec("stable_baselines3") and importlib.util.find_spec("torch"):
+        learn_briefly(env_id)
+    yield
 
 
-def learn_briefly() -> None:
-    """Take a gradient step with PPO, with discrete and with other actions."""
+def learn_briefly(env_id: str) -> None:
+    """Take a gradient step with PPO."""
     from fair_envs.baselines import PPO
 
-    for env_id in ("FairLending-v0", "FairCollege-v0"):
-        PPO("MlpPolicy", make_sb3(env_id, n_envs=2), n_steps=4, batch_size=8, n_epochs=1, device="cpu").learn(8)
+    env = make_sb3(env_id, n_envs=2)
+    PPO("MlpPolicy", env, n_steps=4, batch_size=4 * env.num_envs, n_epochs=1, device="cpu").learn(1)
 
 
 def use_measures(env_id: str) -> None:
