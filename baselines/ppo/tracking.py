@@ -150,7 +150,7 @@ class RecordSteps(Following):
         return found
 
     def take(self, joint: "RecordSteps", rows: slice) -> None:
-        """Take the steps that another recorder has recorded of some of its rows, which are this one's rows."""
+        """Take the steps that another recorder has recorded of some of its rows, without action probabilities."""
         lanes = slice(rows.start // self.agents, rows.stop // self.agents)
         self.set_episode_starts(np.repeat(joint._start[lanes], self.agents))
         assert joint._source is not None
@@ -159,7 +159,6 @@ class RecordSteps(Following):
         steps = joint._steps
         self._kept = {name: kept[:steps, parts.get(name, lanes)] for name, kept in joint._kept.items()}
         self._kept["record"] = np.ascontiguousarray(self._kept["record"])
-        self._probs.update({step: probs[lanes] for step, probs in joint._probs.items()})
         self._steps = self._room = steps
         self.starts_next = joint.starts_next[lanes].copy()
 

@@ -52,6 +52,7 @@ def same(together: Any, separate: Any) -> None:
         settings("ppo", env_id="FairCollege-v0", parameters={}),
         settings("maxmin", env_id="FairPursuit-v0", parameters={}, sharing="none", seeds=2),
         settings(**HARVEST, sharing="groups"),
+        settings(**HARVEST, skip_idle=False, seeds=2),
         settings("fair-ppo", **HARVEST, sharing="none", mode="p3o", seeds=2),
         settings("nash", **HARVEST, sharing="all"),
     ],
