@@ -14,18 +14,18 @@ import torch as th
 from stable_baselines3.common.callbacks import CallbackList
 
 from fair_envs.baselines.methods import named
-from fair_envs.baselines.ppo.ppo import PPO, agents_env_of
+from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.baselines.ppo.together import Together, why_alone
-from fair_envs.baselines.runs import Run, restore
-from fair_envs.baselines.settings import plain_defaults
+from fair_envs.baselines.runs import Run
 from fair_envs.baselines.training import (
-    GroupRewards,
     Keeper,
-    MeanReward,
     Progress,
     RandomState,
     Rewards,
+    begun_run,
     isolated_random_state,
+    rewards_of,
+    steps_in_whole_rollouts,
 )
 from fair_envs.support.files import check_new
 from fair_envs.support.progress import Advance, progress_bar
@@ -51,6 +51,11 @@ class Member:
         self.keeper = None if run is None else Keeper(run)
         self._random = RandomState.current()
         self.generator = th.Generator()
+
+    @property
+    def total(self) -> int:
+        """Steps of the whole training."""
+        return steps_in_whole_rollouts(self.model, self.config.steps)
 
     @property
     def unfinished(self) -> bool:
@@ -139,7 +144,7 @@ def train_together(
         members = [
             _member(stack, config, make, folder, resume) for config, folder in zip(configs, folders, strict=True)
         ]
-        total = sum(_rounded(member) for member in members)
+        total = sum(member.total for member in members)
         done = sum(member.model.num_timesteps for member in members)
         try:
             with progress_bar(
@@ -196,7 +201,7 @@ def check_folders(folders: Sequence[Path], trainings: int, *, resume: bool) -> N
 
     Raises:
         FileExistsError: A folder exists and ``resume`` is False.
-        ValueError: There are not as many different folders as trainings.
+        ValueError: The number of folders differs from that of trainings, or a folder is given twice.
     """
     if len({folder.absolute() for folder in folders}) != trainings or len(folders) != trainings:
         raise ValueError(f"outs must be one folder for each of {trainings} trainings, got {list(map(str, folders))}")
@@ -208,24 +213,9 @@ def _member(stack: ExitStack, config: Any, make: Callable[[Any], PPO], folder: P
     """Return a new or resumed member; its folder is locked until the stack is closed."""
     if folder is None:
         return Member(config, make(config), None)
-    run, model = stack.enter_context(
-        Run.begun(
-            folder,
-            config.as_dict(),
-            lambda: make(config),
-            resume=resume and folder.exists(),
-            restore=restore,
-            defaults=plain_defaults(config),
-        )
-    )
+    run, model = stack.enter_context(begun_run(config, make, folder, resume=resume and folder.exists()))
     stack.enter_context(run.log(model, iterations=len(run.rows)))
     return Member(config, model, run)
-
-
-def _rounded(member: Member) -> int:
-    """Return the steps of a training in whole rollouts."""
-    rollout = member.model.n_steps * member.model.n_envs
-    return -(-int(member.config.steps) // rollout) * rollout
 
 
 def _learn(members: Sequence[Member], make: Callable[[Any], PPO], advance: Advance) -> None:
@@ -260,9 +250,7 @@ def _together(members: Sequence[Member], make: Callable[[Any], PPO], advance: Ad
     except ValueError as error:
         raise ValueError(f"trainings together need {lanes} lanes, {first.lanes} each: {error}") from error
     kept.set()
-    assert collector.env is not None
-    kind = MeanReward if agents_env_of(collector.env) is None else GroupRewards
-    rewards: Rewards = kind(parts=len(members))
-    left = sum(_rounded(member) - member.model.num_timesteps for member in members)
+    rewards = rewards_of(collector, parts=len(members))
+    left = sum(member.total - member.model.num_timesteps for member in members)
     callback = CallbackList([rewards, Progress(advance, left=left)])
     return Together([member.model for member in members], collector, callback), rewards

@@ -5,7 +5,7 @@ import operator
 import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -449,15 +449,11 @@ def train_as(
         with isolated_random_state(config.threads):
             model = make(config)
             return _learn(model, config, [], **settings)
-    begun = Run.begun(
-        Path(out),
-        config.as_dict(),
-        lambda: make(config),
-        resume=resume,
-        restore=restore,
-        defaults=plain_defaults(config),
-    )
-    with stoppable(), isolated_random_state(config.threads), begun as (run, model):
+    with (
+        stoppable(),
+        isolated_random_state(config.threads),
+        begun_run(config, make, Path(out), resume=resume) as (run, model),
+    ):
         keeping = (keeper or Keeper)(run)
         with run.log(model, iterations=len(run.rows)):
             try:
@@ -467,6 +463,26 @@ def train_as(
         if model.num_timesteps >= config.steps:
             model.save(run.folder / "model.zip")
         return model
+
+
+def begun_run(
+    config: S, make: Callable[[S], L], folder: Path, *, resume: bool
+) -> AbstractContextManager[tuple[Run, L]]:
+    """Return a new or resumed run and its model as a context, see `Run.begun`."""
+    defaults = plain_defaults(config)
+    return Run.begun(folder, config.as_dict(), lambda: make(config), resume=resume, restore=restore, defaults=defaults)
+
+
+def steps_in_whole_rollouts(model: BaseAlgorithm, steps: int) -> int:
+    """Return the steps of a training, rounded up to whole rollouts."""
+    rollout = model.n_steps * model.n_envs if isinstance(model, OnPolicyAlgorithm) else 1
+    return -(-steps // rollout) * rollout
+
+
+def rewards_of(model: BaseAlgorithm, *, parts: int = 1) -> "Rewards":
+    """Return what logs the mean rewards of a learner: of groups of agents, or of all rows."""
+    of_agents = model.env is not None and agents_env_of(model.env) is not None
+    return GroupRewards(parts=parts) if of_agents else MeanReward(parts=parts)
 
 
 def _learn(
@@ -480,10 +496,9 @@ def _learn(
 ) -> BaseAlgorithm:
     of_agents = model.env is not None and agents_env_of(model.env) is not None
     if log_interval is not None:
-        callbacks = [*callbacks, GroupRewards() if of_agents else MeanReward()]
+        callbacks = [*callbacks, rewards_of(model)]
     done, left = model.num_timesteps, config.steps - model.num_timesteps
-    rollout = model.n_steps * model.n_envs if isinstance(model, OnPolicyAlgorithm) else 1
-    total = -(-config.steps // rollout) * rollout
+    total = steps_in_whole_rollouts(model, config.steps)
     unit = "agent steps" if of_agents else "steps"
     if left > 0:
         fresh = model._last_obs is None  # otherwise its first episodes have begun and must continue
@@ -623,7 +638,7 @@ REWARD = "rollout/reward"  # log name of the groups' mean rewards
 
 
 class Rewards(BaseCallback):
-    """Logs mean rewards in each rollout; subclasses define of whom.
+    """Logs mean rewards in each rollout; subclasses define the groups that are compared.
 
     Args:
         parts: Number of equal parts of the rows, one after the other. With several, nothing is logged by itself.

@@ -1,4 +1,4 @@
-"""`fair-envs warm` compiles what interfaces and measures use, and who waits for compilation is told why."""
+"""`fair-envs warm` compiles what interfaces and measures use, and a long compilation is announced."""
 
 import logging
 import os
@@ -52,7 +52,7 @@ def test_one_is_told_once_and_only_if_it_takes_long(
         time.sleep(takes)
 
     monkeypatch.setattr(compilation, "PATIENCE", 0.1)
-    monkeypatch.setattr(compilation, "_told", [])
+    monkeypatch.setattr(compilation, "_announced", [])
     monkeypatch.setattr(CPUDispatcher, "compile", compiled)
     monkeypatch.setattr(compilation._Kernel, "_set_environments", lambda self: None)
     one = compilation._Kernel(lambda: None)

@@ -549,15 +549,15 @@ class FastUpdates:
         """
         outputs, values = self._networks.forward(batch.observations)
         of_outputs, of_values = th.empty_like(outputs), th.empty_like(values)
-        had_turn = batch.had_turn
+        had_turn, advantages = batch.had_turn, advantages.float()
         if had_turn is None:
             had_turn = th.ones(len(values), dtype=th.bool)
         else:
-            advantages = th.zeros(len(values)).masked_scatter_(had_turn, advantages.float())
+            advantages = th.zeros(len(values)).masked_scatter_(had_turn, advantages)
         columns = (
             batch.actions.view(len(values), -1),
             batch.old_log_prob,
-            advantages.float(),
+            advantages,
             had_turn,
             values.view(-1),
             batch.returns,

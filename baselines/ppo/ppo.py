@@ -230,8 +230,8 @@ class PPO(sb3.PPO):
         Args:
             learners: Learners with equal environments and equal numbers of rows.
         """
-        parts = [lanes_of(learner).records for learner in learners]
-        lanes_of(self).records[:] = np.concatenate(parts)
+        parts = [own_lanes(learner).records for learner in learners]
+        own_lanes(self).records[:] = np.concatenate(parts)
         self._last_obs = np.concatenate([np.asarray(learner._last_obs) for learner in learners])
         self._last_episode_starts = np.concatenate([np.asarray(learner._last_episode_starts) for learner in learners])
 
@@ -242,7 +242,7 @@ class PPO(sb3.PPO):
 
     def _take(self, joint: Any, rows: slice) -> None:
         """Take the rows of a rollout, and of the state after it."""
-        buffer, own = self.rollout_buffer, lanes_of(self)
+        buffer, own = self.rollout_buffer, own_lanes(self)
         buffer.reset()
         for name in (*OF_STEPS, "advantages", "returns"):
             setattr(buffer, name, np.ascontiguousarray(getattr(joint.rollout_buffer, name)[:, rows]))
@@ -251,14 +251,14 @@ class PPO(sb3.PPO):
         buffer.pos, buffer.full = buffer.buffer_size, True
         assert self.env is not None
         buffer.agents_env = agents_env_of(self.env)
-        own.records[:] = lanes_of(joint).records[self._lanes_of(rows)]
+        own.records[:] = own_lanes(joint).records[self._lanes_of(rows)]
         self._last_obs = joint._last_obs[rows].copy()
         self._last_episode_starts = joint._last_episode_starts[rows].copy()
         self.num_timesteps += buffer.actions.shape[0] * self.n_envs
 
     def _lanes_of(self, rows: slice) -> slice:
         """Return the lanes of rows of a learner with equal lanes."""
-        each = self.n_envs // lanes_of(self).count
+        each = self.n_envs // own_lanes(self).count
         return slice(rows.start // each, rows.stop // each)
 
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[Any] | None = None) -> None:
@@ -492,7 +492,7 @@ def lanes_env_of(env: VecEnv) -> LanesVecEnv | None:
     return env if isinstance(env, LanesVecEnv) else None
 
 
-def lanes_of(learner: BaseAlgorithm) -> Lanes:
+def own_lanes(learner: BaseAlgorithm) -> Lanes:
     """Return the lanes of a learner's environment, which is one of this package in one world."""
     found = None if learner.env is None else lanes_env_of(learner.env)
     assert found is not None

@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from fair_envs.baselines.ppo.fast import Networks, acting
 from fair_envs.baselines.ppo.gradients import ACTIVATE, FUSED_ROWS, Layer
 from fair_envs.baselines.ppo.ppo import PPO, check_finite
+from fair_envs.baselines.ppo.tracking import cut_off
 from fair_envs.faces.sb3 import LanesVecEnv, VecEnvStepReturn
 
 
@@ -87,8 +88,8 @@ class WithoutTimeLimits(VecEnvWrapper):
         """Play one step of every row."""
         observations, rewards, done, infos = self.venv.step_wait()
         if done.any():
-            cut = [row for row in np.flatnonzero(done) if infos[row].get("TimeLimit.truncated")]
-            self.ends |= {(self._step, int(row)): infos[row]["terminal_observation"] for row in cut}
+            cut = cut_off(infos)
+            self.ends |= {(self._step, row): seen for row, seen in cut.items()}
             infos = [{} if row in cut else info for row, info in enumerate(infos)]
         self._step += 1
         return observations, rewards, done, infos

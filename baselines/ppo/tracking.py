@@ -15,6 +15,11 @@ from fair_envs.metrics.measures import Measure, MeasureOf, Replay, check_without
 from fair_envs.support.aliases import Flags
 
 
+def cut_off(infos: Sequence[Mapping[str, Any]]) -> dict[int, NDArray[Any]]:
+    """Return the last observation of each row whose episode ended because of a time limit, from the rows' infos."""
+    return {row: info["terminal_observation"] for row, info in enumerate(infos) if info.get("TimeLimit.truncated")}
+
+
 class Following(VecEnvWrapper):
     """Wrapper with measures that follow an environment; subclasses define when they are updated.
 
@@ -67,10 +72,7 @@ class Following(VecEnvWrapper):
 
     def cut_off(self) -> dict[int, NDArray[Any]]:
         """Return the last observation of each row whose episode ended with the last step because of a time limit."""
-        if not self.starts_next.any():
-            return {}
-        told = enumerate(self.infos)
-        return {row: info["terminal_observation"] for row, info in told if info.get("TimeLimit.truncated")}
+        return cut_off(self.infos) if self.starts_next.any() else {}
 
     def _follow(self, reward: NDArray[Any], of_rows: NDArray[Any]) -> None:
         """Take a step, given the agents' own rewards, shape (lanes, agents), and those of the rows, shape (rows,)."""

@@ -213,11 +213,10 @@ def start_training(
         raise ValueError(f"--preset must be left out for {method.name} on {given['env_id']}, got {preset}")
     with naming_options(method):
         given |= read_settings(method, given["env_id"], texts)
+        config = method.settings(**given) if stored else method.configured(given, preset=preset)
         if seeds > 1 or seeded:
-            config = method.settings(**given) if stored else method.configured(given, preset=preset)
             start_together(method, config, max(seeds, len(seeded)), out=out, resume=resume, progress=progress)
             return
-        config = method.settings(**given) if resume else method.configured(given, preset=preset)
         folder = out if resume and out else new_path(out, stem=f"{config.algorithm}-{config.env_id}")
         program = trusting_program(config.as_dict())
         complete = resume and Run(folder).logged_steps() >= config.steps

@@ -26,10 +26,10 @@ def warm(
     Stable-Baselines3 is installed, for PPO. Other parameters are compiled at their first use only if they change the
     size of an episode's record.
     """
-    from fair_envs.core.compilation import cache_folder, tell
+    from fair_envs.core.compilation import cache_folder, do_not_announce
 
     names = [imported_id(env_id) for env_id in env_ids or TABLE]
-    tell(really=False)
+    do_not_announce()
     begun = time.perf_counter()
     with progress_bar("compiling", total=5 * len(names), shown=progress) as advance:
         for name in names:

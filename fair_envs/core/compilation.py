@@ -46,7 +46,7 @@ HASHED = ("core", "envs", "metrics", "support")
 """This package's folders whose sources are part of the name of every cache, with their subfolders."""
 
 PATIENCE = 1.0
-"""Seconds of compilation after which the user is told."""
+"""Seconds of compilation after which it is announced."""
 
 Kernel = Callable[..., Any]
 
@@ -137,7 +137,7 @@ class _Kernel(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature."""
-        collecting, waiting = gc.isenabled(), Timer(PATIENCE, tell)
+        collecting, waiting = gc.isenabled(), Timer(PATIENCE, announce)
         waiting.daemon = True
         waiting.start()
         gc.disable()
@@ -158,24 +158,23 @@ class _Kernel(CPUDispatcher):
                 result.library.codegen.set_env(environment.env_name, environment)
 
 
-def tell(*, really: bool = True) -> None:
-    """Say once in a process why it waits; Python shows it on standard error if nothing else is configured.
-
-    Args:
-        really: False: the user knows, and it is never said.
-    """
-    if not _told:
-        _told.append(True)
-        if not really:
-            return
+def announce() -> None:
+    """Log once in a process why it waits; Python shows it on standard error if nothing else is configured."""
+    if not _announced:
+        do_not_announce()
         logging.getLogger("fair_envs").warning(
             "fair_envs compiles code that is used for the first time on this machine, which takes some seconds, and "
-            "stores it in %s if it can; `fair-envs warm` does this beforehand",
+            "stores it in %s if it can; `fair-envs warm` does this in advance",
             cache_folder(),
         )
 
 
-_told: list[bool] = []
+def do_not_announce() -> None:
+    """Log nothing about compilation from now on."""
+    _announced.append(True)
+
+
+_announced: list[bool] = []
 
 
 def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
