@@ -170,9 +170,10 @@ class GapTransform(Transform):
         found = self.source(batch, self._last)
         if np.count_nonzero(batch.first):
             self._last[np.logical_and.outer(batch.first, ~self.source.keeps)] = np.nan
-        gaps, defined = np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)  # 0 without a decision
         if np.count_nonzero(batch.decided):
             gaps, defined = self._counted(found, batch.decided[:, np.newaxis])
+        else:
+            gaps, defined = np.zeros(self._last.shape), np.zeros(self._last.shape, np.int8)
         out = self.rewarded(batch, gaps)
         return out._replace(added={**out.added, "fair_gaps": gaps, "fair_gaps_defined": defined})
 

@@ -247,8 +247,10 @@ def known_call(kernel: Kernel, *arguments: Any) -> Kernel:
     """Return the function that a compiled kernel runs for arguments of these types, after the kernel has run with them.
 
     It is called like the kernel but skips the type check, which takes as long as a lane's step. If you call it with
-    other types, it reads and writes invalid memory.
+    other types, it reads and writes invalid memory. Without compilation, it is the kernel.
     """
+    if not COMPILED:
+        return kernel
     known: Kernel = kernel.get_overload(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
     return known
 

@@ -164,14 +164,14 @@ class Lanes:
         All other arrays belong to this batch, and have the same type at every call.
         """
         out = self._unwritten_step()
-        arguments = (self.rules.code, self._blank, self.records, self._everyone, actions, *out)
+        arguments = (_passed(self.rules.code), self._blank, self.records, self._everyone, actions, *out)
         kind = (actions.dtype, actions.ndim) if actions.flags.carray else None  # contiguous and writeable
         known = self._known.get(kind)
         if known is not None:
             known(*arguments)
             return out
         self._run("advance", (self._blank,), (self.records, self._everyone, actions, *out))
-        if kind is not None and COMPILED and self.threads == 1 and isinstance(self.rules.code, np.ndarray):
+        if kind is not None and COMPILED and self.threads == 1:
             self._known[kind] = known_call(kernels(type(self.rules))["advance"], *arguments)  # type: ignore[arg-type]
         return out
 
@@ -212,7 +212,7 @@ class Lanes:
     def _run(self, kernel: str, shared: tuple[Any, ...], arrays: tuple[NDArray[Any], ...]) -> None:
         """Run a kernel over all lanes, split among the threads; the first axis of all arrays not shared is lanes."""
         compiled = kernels(type(self.rules))[kernel]  # type: ignore[arg-type]
-        code = readable(self.rules.code) if isinstance(self.rules.code, np.ndarray) else (self.rules.code,)
+        code = _passed(self.rules.code)
         if not COMPILED:
             arrays = tuple(map(readable, arrays))
         if self.threads == 1:
@@ -313,6 +313,11 @@ class Worlds:
 
     def _join(self, steps: Sequence[Step]) -> Step:
         return Step(*(np.concatenate(parts) for parts in zip(*steps, strict=True)))
+
+
+def _passed(code: Any) -> Any:
+    """Return what compiled loops get as the parameters of rules: something whose entry 0 has them as attributes."""
+    return readable(code) if isinstance(code, np.ndarray) else (code,)
 
 
 def _without_padding(records: NDArray[np.void]) -> NDArray[np.void]:

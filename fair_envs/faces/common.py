@@ -1,7 +1,6 @@
 """Code shared by all interfaces: joint spaces, action checks, reported action probabilities, rendering."""
 
 import math
-from operator import le
 from typing import Any
 
 import gymnasium as gym
@@ -9,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Worlds
+from fair_envs.core.compilation import kernel
 from fair_envs.core.interactions import FairSpec
 from fair_envs.support.aliases import Flags, Floats32
 
 RENDER_MODES = ["human", "rgb_array", "ansi"]
-FEW = 16  # up to this many numbers, Python compares faster than NumPy
 
 
 class OfLanes:
@@ -113,7 +112,7 @@ class ActionCheck:
             self._low, self._high = space.low, space.high
         self._dtype = np.dtype(np.int64) if self.discrete else space.dtype
         self._ends = (int(self._low), int(self._high)) if isinstance(space, gym.spaces.Discrete) else (1, 0)
-        self._bounds: dict[tuple[int, ...], Bounds] = {}  # by shape
+        self._bounds: dict[tuple[int, ...], tuple[NDArray[Any], NDArray[Any]]] = {}  # by shape
 
     @property
     def first(self) -> NDArray[Any]:
@@ -142,54 +141,40 @@ class ActionCheck:
             raise ValueError(f"action must have shape {shape}, got {given.shape}")
         if given.dtype.kind not in ("iu" if self.discrete else "iuf"):  # NumPy's kinds for integers and real numbers
             raise ValueError(f"action must hold {'integers' if self.discrete else 'real numbers'}, got {given.dtype}")
-        bounds = self._bounds_of(shape)
-        if not bounds.hold(given):
-            least, largest = np.min(bounds.low), np.max(bounds.high)
-            raise ValueError(f"action must be between {least:g} and {largest:g}, got {bounds.first_outside(given)}")
-        if type(action) in (list, tuple):
-            copy = False  # the array is new
-        return given.astype(self._dtype, order="C", copy=copy or not given.flags.writeable)  # rules take no others
+        low, high = self._bounds_of(shape)
+        numbers, usual = given.ravel(), given.dtype == self._dtype and given.flags.carray  # contiguous and writeable
+        if not (within(numbers, low, high) if usual else _inside(numbers, low, high).all()):
+            outside = numbers[~_inside(numbers, low, high)]
+            raise ValueError(f"action must be between {low.min():g} and {high.max():g}, got {outside[0]}")
+        if usual and (not copy or type(action) in (list, tuple)):
+            return given  # of a list, it is new
+        return given.astype(self._dtype, order="C")
 
-    def _bounds_of(self, shape: tuple[int, ...]) -> "Bounds":
-        """Return the smallest and largest actions, stored once in this shape because broadcasting takes longer.
+    def _bounds_of(self, shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the smallest and largest numbers of actions of this shape, in one row; they are stored.
 
         With joint control the agents' actions are joined in order.
         """
         if shape not in self._bounds:
             several = math.prod(shape) // math.prod(self.shape)
-            low, high = (np.full((several, *self.shape), bound).reshape(shape) for bound in (self._low, self._high))
-            self._bounds[shape] = Bounds(low, high)
+            low, high = (np.full((several, *self.shape), bound).ravel() for bound in (self._low, self._high))
+            self._bounds[shape] = low, high
         return self._bounds[shape]
 
 
-class Bounds:
-    """Lower and upper bounds of an array, of the same shape."""
+@kernel
+def within(numbers: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> bool:
+    """Return whether all numbers are within their bounds, all of shape (n,); NaN never is."""
+    for k in range(numbers.shape[0]):  # noqa: SIM110 - Numba compiles no all() of a generator
+        if not low[k] <= numbers[k] <= high[k]:
+            return False
+    return True
 
-    def __init__(self, low: NDArray[Any], high: NDArray[Any]) -> None:
-        self.low, self.high = low, high
-        choices = low.dtype == np.int64 and not low.any() and low.size > 0 and bool((high == high.flat[0]).all())
-        self._largest = np.uint64(high.flat[0]) if choices else None  # of numbers from 0 to the same one
-        self._listed = (low.ravel().tolist(), high.ravel().tolist()) if low.size <= FEW else None
 
-    def hold(self, given: NDArray[Any]) -> bool:
-        """Return whether all numbers are within the bounds; NaN never is."""
-        if self._listed:
-            (low, high), numbers = self._listed, given.ravel().tolist()
-            if all(map(le, low, numbers)) and all(map(le, numbers, high)):
-                return True  # otherwise NumPy decides, which compares in the precision of both
-        if self._largest is not None and given.dtype == np.int64:  # as unsigned numbers, negative ones are too large
-            inside = given.view(np.uint64) <= self._largest
-        else:
-            inside = self._inside(given)
-        return int(np.count_nonzero(inside)) == given.size  # three times as fast as all()
-
-    def first_outside(self, given: NDArray[Any]) -> Any:
-        """Return the first number that is outside the bounds."""
-        return given[~self._inside(given)].flat[0]
-
-    def _inside(self, given: NDArray[Any]) -> Flags:
-        inside: Flags = (given >= self.low) & (given <= self.high)  # also False for NaN
-        return inside
+def _inside(numbers: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Flags:
+    """Return which numbers are within their bounds, in the precision of both; NaN never is."""
+    inside: Flags = (numbers >= low) & (numbers <= high)
+    return inside
 
 
 class Reported:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fair_envs.core.compilation import copyto, kernel, one_layout, readable, rule
+from fair_envs.core.compilation import Kernel, copyto, kernel, known_call, one_layout, readable, record_of, rule
 from fair_envs.core.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
 from fair_envs.support.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Lane, Record, Records
 from fair_envs.support.parameters import NonNegativeInt, PositiveInt, UnitInterval, checked
@@ -193,7 +193,17 @@ class History:
         self.lanes, self.scores = checked("lanes", lanes, PositiveInt), checked("scores", scores, bool)
         self._labels = np.iinfo(np.int64).max if spec.amounts else spec.actions  # feedback is below this
         self._shape = tuple(len(names) for names in (*spec.sensitive.values(), *spec.legitimate.values()))
-        self._sizes = np.array(self._shape, np.int64)
+        self._settings = record_of(
+            {
+                "window": memory.capacity is not None,
+                **memory.weighting._asdict(),
+                "sizes": np.array(self._shape, np.int64),
+                "actions": spec.actions,
+                "labels": self._labels,
+                "scores": self.scores,
+            }
+        )
+        self._known_store: Kernel | None = None  # the compiled function of `store`
         self._layout, self._facts_dtype = _layout(spec), one_layout(facts_dtype(spec))
         self._no_probs = np.zeros((self.lanes, spec.individuals, spec.actions), np.float32)
         self._reported = _reported(spec)
@@ -204,7 +214,7 @@ class History:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickling, without the data of notions, which they compute again when needed."""
-        return self.__dict__ | {"_followers": {}}
+        return self.__dict__ | {"_followers": {}, "_known_store": None}
 
     def __copy__(self) -> "History":
         return self.__deepcopy__({})
@@ -325,17 +335,15 @@ class History:
         parts = [(columns, reported & decided)]
         if "_final_info" in info:  # these lanes ended an episode and started the next one in the same step
             parts.insert(0, (self._columns(info["final_info"]), np.asarray(info["_final_info"], bool)))
-        parts = [part for part in parts if np.count_nonzero(part[1])]
-        for part in parts:  # check all of them before adding any
-            self._check(*part)
-        for part in parts:
-            self._remember(*part)
+        records = [(*self._records(own, self.lanes), mask) for own, mask in parts if np.count_nonzero(mask)]
+        for one in records:  # check all of them before adding any
+            self._check(*one)
+        for one in records:
+            self._add(*one)
         self.begin(reported & ~decided)
 
     def add_batch(self, facts: Facts, action_probs: Floats32 | None, *, decided: Flags, first: Flags) -> None:
         """Add the record of a batch, given which lanes made a decision and which start an episode.
-
-        Unlike `add_facts`, it does not check the layout.
 
         Args:
             facts: The record, shape (B,), see `fair_envs.core.interactions.facts_dtype`.
@@ -344,13 +352,12 @@ class History:
             first: Lanes that start an episode, shape (B,).
 
         Raises:
-            ValueError: A value lies outside the spec. Nothing has changed then.
+            ValueError: A shape is wrong, or a value lies outside the spec. Nothing has changed then.
         """
+        probs = self._no_probs if action_probs is None else action_probs
+        self._check_layout(facts, probs)
         if np.count_nonzero(decided):
-            columns = {name: facts[name] for name in FACTS}
-            columns["action_probs"] = self._no_probs if action_probs is None else action_probs
-            self._check(columns, decided)
-            self._remember(columns, decided)
+            self._add(facts, probs, decided)
         self.begin(first)
 
     def add_facts(
@@ -370,11 +377,7 @@ class History:
         Raises:
             ValueError: A shape is wrong, or a value lies outside the spec. Nothing has changed then.
         """
-        if facts.dtype != self._facts_dtype or facts.shape != (self.lanes,):
-            raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {facts.shape}")
-        probs = self._no_probs if action_probs is None else np.asarray(action_probs, np.float32)
-        if probs.shape != self._no_probs.shape:
-            raise ValueError(f"action_probs must have shape {self._no_probs.shape}, got {probs.shape}")
+        probs = None if action_probs is None else np.asarray(action_probs, np.float32)
         ended = np.zeros(self.lanes, bool) if done is None else np.asarray(done)
         if ended.shape != (self.lanes,) or ended.dtype != bool:
             raise ValueError(f"done must have {self.lanes} entries, True or False, got {done!r}")
@@ -423,11 +426,11 @@ class History:
             shape = (n, *width)
             value = blank.get(name, np.zeros(shape)) if given[name] is None else np.asarray(given[name])
             columns[name] = _column(name, value, kind, shape)[:, np.newaxis]
-        columns["late_count"] = np.zeros(n, np.int64)
-        self._check(columns, np.ones(n, bool))
-        everyone = np.ones(1, bool)
+        facts, probs = self._records(columns, n)
+        everyone = np.ones(n, bool)
+        self._check(facts, probs, everyone)
         for row in range(n):
-            self._remember({name: column[row : row + 1] for name, column in columns.items()}, everyone)
+            self._add(facts[row : row + 1], probs[row : row + 1], everyone[:1])
 
     def add_feedback(self, individual: ArrayLike, feedback: ArrayLike, *, lane: int = 0) -> None:
         """Add delayed labels for earlier decisions of the current episode.
@@ -499,15 +502,66 @@ class History:
         if not 0 <= lane < self.lanes:
             raise ValueError(f"lane must be between 0 and {self.lanes - 1}, got {lane}")
 
-    def _check(self, columns: Columns, mask: Flags) -> None:
+    def _records(self, columns: Columns, count: int) -> tuple[NDArray[Any], Floats32]:
+        """Return columns as that many records, and their action probabilities.
+
+        If there are columns of fewer people than the spec has individuals, there is no decision on the others.
+        """
+        facts = np.zeros(count, self._facts_dtype)
+        facts["action"] = MISSING
+        probs = np.zeros((count, *self._no_probs.shape[1:]), np.float32)
+        for name, column in columns.items():
+            if name in LATE:
+                facts[name] = column
+            elif name in self._layout:
+                own = probs if name == "action_probs" else facts[name]
+                own[:, : column.shape[1]] = column
+        return facts, probs
+
+    def _check_layout(self, facts: NDArray[Any], probs: Floats32) -> None:
+        if facts.dtype != self._facts_dtype or facts.shape != (self.lanes,):
+            raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {facts.shape}")
+        if probs.shape != self._no_probs.shape:
+            raise ValueError(f"action_probs must have shape {self._no_probs.shape}, got {probs.shape}")
+
+    def _check(self, facts: NDArray[Any], probs: Floats32, mask: Flags) -> None:
         """Raise ValueError if codes, decisions, features, probabilities or delayed labels do not fit the spec."""
-        reported = (columns[name] for name in CHECKED)
-        limits = self._sizes, self.spec.actions, self._labels
-        place, lane, person, k = check(mask, *limits, self.scores, *reported)
+        self._store(facts, probs, mask, adding=False)
+        if np.count_nonzero(facts["late_count"]):
+            self._check_late(mask, *(facts[name] for name in LATE))
+
+    def _add(self, facts: NDArray[Any], probs: Floats32, mask: Flags) -> None:
+        """Add the delayed labels and then the decisions of the masked lanes.
+
+        Raises:
+            ValueError: A shape is wrong, or a value does not fit the spec. Nothing has changed then.
+        """
+        if self.memory.capacity is None:
+            self._grow(self.spec.individuals)
+        if np.count_nonzero(facts["late_count"]):
+            self._check(facts, probs, mask)
+            self._take_late(mask, *(facts[name] for name in LATE))
+        self._store(facts, probs, mask, adding=True)
+        self.version += 1
+
+    def _store(self, facts: NDArray[Any], probs: Floats32, mask: Flags, *, adding: bool) -> None:
+        """Check the decisions of the masked lanes, and add them if all fit the spec.
+
+        Raises:
+            ValueError: A value does not fit the spec.
+        """
+        arrays = np.ascontiguousarray(mask), np.ascontiguousarray(facts), np.ascontiguousarray(probs, np.float32)
+        arguments = (self._settings, readable(self._state), readable(self._rows), *map(readable, arrays), adding)
+        if self._known_store is None:
+            found = store(*arguments)
+            self._known_store = known_call(store, *arguments)  # it takes a third of the time
+        else:
+            found = self._known_store(*arguments)
+        place, lane, person, k = found
         if place >= 0:
-            raise ValueError(self._odd(CHECKED[place], columns[CHECKED[place]][lane, person], k))
-        if np.count_nonzero(columns["late_count"]):
-            self._check_late(mask, *(columns[name] for name in LATE))
+            name = CHECKED[place]
+            column = probs if name == "action_probs" else facts[name]
+            raise ValueError(self._odd(name, column[lane, person], k))
 
     def _odd(self, name: str, value: Any, k: int) -> str:
         """Return the error message for a person's entry in a column; k is the index of the wrong code."""
@@ -521,19 +575,6 @@ class History:
         if name == "features":
             return f"features must be finite numbers, got {value.tolist()}"
         return f"action_probs must be distributions: at least 0 and summing to 1, got {value.tolist()}"
-
-    def _remember(self, columns: Columns, mask: Flags) -> None:
-        """Add the delayed labels and then the decisions of the masked lanes."""
-        if np.count_nonzero(columns["late_count"]):
-            self._take_late(mask, *(columns[name] for name in LATE))
-        self.version += 1
-        if self.memory.capacity is None:
-            self._grow(columns["action"].shape[1])
-        window = self.memory.capacity is not None
-        reported = (columns[name] for name in (*CHECKED, "individual", "outcome"))
-        remember(
-            readable(self._state), readable(self._rows), mask, window, *self.memory.weighting, self._sizes, *reported
-        )
 
     def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         """Raise ValueError for delayed labels with a wrong number, a wrong value, or an unknown person."""
@@ -566,9 +607,6 @@ CHECKED = ("action", "feedback", "sensitive", "legitimate", "features", "action_
 
 LATE = ("late_individual", "late_feedback", "late_count")
 """The columns of delayed labels: the people, the labels, and the number of rows that are used."""
-
-FACTS = (*CHECKED[:-1], "individual", "outcome", *LATE)
-"""The columns that are read from `fair_envs.core.interactions.facts_dtype`; probabilities are passed separately."""
 
 FINE, ODD_COUNT, ODD_FEEDBACK, ODD_PERSON = range(4)  # what is wrong with delayed labels
 
@@ -761,121 +799,85 @@ def odd_code(codes: Ints, sizes: Ints, first: int) -> int:
 
 
 @rule
-def odd_of(
-    sizes: Ints,
-    labels: int,
-    scores: bool,
-    feedback: int,
-    sensitive: Ints,
-    legitimate: Ints,
-    features: Floats32,
-    probs: Floats32,
-) -> tuple[int, int]:
+def odd_of(settings: Record, fact: Record, m: int, probs: Floats32) -> tuple[int, int]:
     """Return the index of the decision's first column that is out of range (-1: none), and the index of the entry."""
-    if not MISSING <= feedback < labels:
+    if not MISSING <= fact.action[m] < settings.actions:
+        return 0, 0
+    if fact.action[m] == MISSING:
+        return -1, 0
+    if not MISSING <= fact.feedback[m] < settings.labels:
         return 1, 0
-    odd = odd_code(sensitive, sizes, 0)
+    odd = odd_code(fact.sensitive[m], settings.sizes, 0)
     if odd >= 0:
         return 2, odd
-    odd = odd_code(legitimate, sizes, sensitive.shape[0])
+    odd = odd_code(fact.legitimate[m], settings.sizes, fact.sensitive.shape[1])
     if odd >= 0:
         return 3, odd
-    for f in range(features.shape[0]):
-        if not np.isfinite(features[f]):
+    for f in range(fact.features.shape[1]):
+        if not np.isfinite(fact.features[m, f]):
             return 4, f
-    return (-1, 0) if scores or reported_well(probs) else (5, 0)
+    return (-1, 0) if settings.scores or reported_well(probs) else (5, 0)
+
+
+@rule
+def remember(lane: Lane, rows: Records, settings: Record, fact: Record, probs: Floats32) -> None:
+    """Add a lane's decisions of a step to its rows, and remove those that no longer count."""
+    capacity = rows.shape[0]
+    lane.step += 1
+    lane.now[:] = 0
+    if settings.factor != 1.0:
+        for profile in range(lane.counts.shape[0]):
+            for decision in range(2):
+                fade(lane.counts[profile, decision], settings.factor)
+        lane.total *= settings.factor
+    for m in range(fact.action.shape[0]):
+        if fact.action[m] < 0:
+            continue
+        if settings.window and lane.end - lane.first == capacity:
+            forget(lane, rows[lane.first % capacity], 1.0)
+        row = rows[lane.end % capacity]
+        row.individual, row.episode, row.step = fact.individual[m], lane.episode, lane.step
+        row.profile = profile_of(settings.sizes, fact.sensitive[m], fact.legitimate[m])
+        row.action, row.feedback = fact.action[m], fact.feedback[m]
+        copyto(row.features, fact.features[m])
+        copyto(row.action_probs, probs[m])
+        row.outcome = fact.outcome[m]
+        count(lane, row, 1, 1.0)
+        lane.now[row.profile, int(row.action == 1), known(row.feedback)] += 1.0
+        lane.total += 1.0
+        lane.end += 1
+    while settings.threshold > 0.0 and lane.end - lane.first > settings.minimum:
+        oldest = rows[lane.first % capacity]
+        weight = settings.factor ** (lane.step - oldest.step)
+        if weight >= settings.threshold * lane.total:
+            break
+        forget(lane, oldest, weight)
 
 
 @kernel
-def check(
-    mask: Flags,
-    sizes: Ints,
-    actions: int,
-    labels: int,
-    scores: bool,
-    action: Ints,
-    feedback: Ints,
-    sensitive: Ints,
-    legitimate: Ints,
-    features: Floats32,
-    probs: Floats32,
-) -> tuple[int, int, int, int]:
-    """Return the index of the first column that is out of range (-1: none), and its lane, individual and entry."""
-    for b in range(mask.shape[0]):
-        for m in range(action.shape[1] if mask[b] else 0):
-            if not MISSING <= action[b, m] < actions:
-                return 0, b, m, 0
-            if action[b, m] == MISSING:
-                continue
-            odd, k = odd_of(
-                sizes,
-                labels,
-                scores,
-                feedback[b, m],
-                sensitive[b, m],
-                legitimate[b, m],
-                features[b, m],
-                probs[b, m],
-            )
-            if odd >= 0:
-                return odd, b, m, k
-    return -1, 0, 0, 0
-
-
-@kernel
-def remember(
+def store(
+    settings: Records,
     state: Records,
     rows: Records,
     mask: Flags,
-    window: bool,
-    factor: float,
-    threshold: float,
-    minimum: int,
-    sizes: Ints,
-    action: Ints,
-    feedback: Ints,
-    sensitive: Ints,
-    legitimate: Ints,
-    features: Floats32,
+    facts: Records,
     probs: Floats32,
-    individual: Ints,
-    outcome: Floats32,
-) -> None:
-    """Add the decisions of a step to the history, and remove those that no longer count."""
-    capacity = rows.shape[1]
-    for b in range(state.shape[0]):
-        if not mask[b]:
-            continue
-        lane = state[b]
-        lane.step += 1
-        lane.now[:] = 0
-        if factor != 1.0:
-            for profile in range(lane.counts.shape[0]):
-                for decision in range(2):
-                    fade(lane.counts[profile, decision], factor)
-            lane.total *= factor
-        for m in range(action.shape[1]):
-            if action[b, m] < 0:
-                continue
-            if window and lane.end - lane.first == capacity:
-                forget(lane, rows[b, lane.first % capacity], 1.0)
-            row = rows[b, lane.end % capacity]
-            row.individual, row.episode, row.step = individual[b, m], lane.episode, lane.step
-            row.profile = profile_of(sizes, sensitive[b, m], legitimate[b, m])
-            row.action, row.feedback = action[b, m], feedback[b, m]
-            copyto(row.features, features[b, m])
-            copyto(row.action_probs, probs[b, m])
-            row.outcome = outcome[b, m]
-            count(lane, row, 1, 1.0)
-            lane.now[row.profile, int(row.action == 1), known(row.feedback)] += 1.0
-            lane.total += 1.0
-            lane.end += 1
-        while threshold > 0.0 and lane.end - lane.first > minimum:
-            oldest = rows[b, lane.first % capacity]
-            weight = factor ** (lane.step - oldest.step)
-            if weight >= threshold * lane.total:
-                break
-            forget(lane, oldest, weight)
+    adding: bool,
+) -> tuple[int, int, int, int]:
+    """Check the decisions of the masked lanes, and with ``adding`` add them to the history if all fit.
+
+    Returns:
+        The index of the first column that is out of range (-1: none), and its lane, individual and entry.
+    """
+    for b in range(mask.shape[0]):
+        for m in range(facts[b].action.shape[0] if mask[b] else 0):
+            odd, k = odd_of(settings[0], facts[b], m, probs[b, m])
+            if odd >= 0:
+                return odd, b, m, k
+    for b in range(mask.shape[0] if adding else 0):
+        if mask[b]:
+            remember(state[b], rows[b], settings[0], facts[b], probs[b])
+    return -1, 0, 0, 0
 
 
 @kernel

@@ -178,9 +178,10 @@ class Bound:
                 no such wrapper and the reward is not a number.
         """
         if self._vector_source is None:
-            if own is None and np.size(reward) != self.rewards.size:
-                raise ValueError(f"reward must have one number for each lane and agent, got shape {np.shape(reward)}")
-            return np.array(reward if own is None else own, float).reshape(self.lanes, -1), None
+            rewards = np.array(reward if own is None else own, float)
+            if own is None and rewards.size != self.rewards.size:
+                raise ValueError(f"reward must have one number for each lane and agent, got shape {rewards.shape}")
+            return rewards.reshape(self.lanes, -1), None
         if np.size(reward) != self.lanes * self.objectives:
             name, given = type(self.transform).__name__, np.shape(reward)
             raise ValueError(
