@@ -321,7 +321,8 @@ class LaneRecord:
         integers, numbers = np.frombuffer(facts, *self._of_integers), np.frombuffer(facts, *self._of_numbers)
         shape = self._probs_shape
         probs = np.zeros(shape, np.float32) if action_probs is None else action_probs.reshape(shape)
-        row = _entries(*self._integers(integers), *self._numbers(numbers), facts["decided"][0], probs)
+        columns = *self._integers(integers), *self._numbers(numbers), facts["decided"][0], probs
+        row = _entries(*columns)
         for name, key in self._tables:
             row[key] = facts[name][0]
         return row
