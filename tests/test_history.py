@@ -518,6 +518,53 @@ def info_of(lanes: int, **told: Any) -> dict[str, Any]:
     return {name: np.ascontiguousarray(value) for name, value in info.items()}
 
 
+@pytest.mark.parametrize("given", ["three", [1, 2], 5])
+def test_what_is_no_record_is_refused_by_its_name(given: Any) -> None:
+    with pytest.raises(ValueError, match="facts must be 2 records of the spec's layout, got shape"):
+        History(Full(), SPEC, lanes=2).add_facts(given)
+
+
+@pytest.mark.parametrize("mask", [np.ones(3, bool), np.ones((2, 2), bool), np.array(True), np.ones((2, 1, 1), bool)])
+def test_masks_of_another_shape_are_refused_before_compiled_code_reads_them(mask: Any) -> None:
+    history = History(Full(), SPEC, lanes=2)
+    facts, good = np.repeat(blank_facts(SPEC), 2), np.ones(2, bool)
+    facts["action"] = facts["sensitive"] = facts["legitimate"] = 0
+    for name, masks in (("decided", (mask, good)), ("first", (good, mask))):
+        with pytest.raises(
+            ValueError, match=rf"{name} must have shape \(2,\), got \({', '.join(map(str, mask.shape))}"
+        ):
+            history.add_batch(facts, None, decided=masks[0], first=masks[1])
+    for name in ("_fair_decided", "_final_info"):
+        with pytest.raises(ValueError, match=rf"{name} must have shape \(2,\), got"):
+            history.add(info_of(2) | {"final_info": info_of(2), name: mask})
+    assert len(history) == history.version == 0
+
+
+def test_flags_may_be_integers() -> None:
+    history, facts = History(Full(), SPEC, lanes=3), np.repeat(blank_facts(SPEC), 3)
+    facts["action"] = facts["sensitive"] = facts["legitimate"] = 0
+    history.add_batch(facts, None, decided=np.array([0, 1, 1]), first=np.zeros(3, int))
+    assert history.sizes.tolist() == [0, 1, 1]
+
+
+def test_a_refused_decision_does_not_enlarge_a_full_history() -> None:
+    history = told(Full(), [(0, 0, 1, 1)] * 64)
+    rows, facts = history.ring()[1], blank_facts(SPEC)
+    facts["action"], facts["decided"] = 9, 1
+    with pytest.raises(ValueError, match="action must be between -1 and 1, got 9"):
+        history.add_facts(facts)
+    assert history.ring()[1] is rows and history.snapshot()["rows"].nbytes == rows.nbytes
+
+
+def test_people_of_arrays_are_added_one_by_one_to_a_history_of_steps_with_several() -> None:
+    history = History(Full(), replace(SPEC, individuals=3))
+    add(history, [(k % 2, k % 3, 1, 1) for k in range(2500)])
+    assert len(history) == 2500 and history.columns()["individual"].tolist() == list(range(2500))
+    with pytest.raises(ValueError, match="sensitive 'gender' must be between 0 and 1, got 2"):
+        add(history, [(k // 1200, 0, 1, 1) for k in range(2500)])  # wrong in the third block
+    assert len(history) == 2500
+
+
 def test_an_info_of_which_one_part_does_not_fit_changes_nothing() -> None:
     history = History(Full(), SPEC, lanes=2)
     bad = info_of(2, action=[1, 9])

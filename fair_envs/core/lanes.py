@@ -16,6 +16,7 @@ from fair_envs.core import randomness
 from fair_envs.core.compilation import (
     COMPILED,
     Kernel,
+    kernel,
     kernels_of,
     known_call,
     one_layout,
@@ -161,11 +162,12 @@ class Lanes:
     def _advance_all(self, actions: NDArray[Any]) -> Step:
         """Play one step of all lanes; Numba only checks argument types at the first call with such actions.
 
-        All other arrays belong to this batch, and have the same type at every call.
+        All other arrays belong to this batch or its rules, and have the same type at every call.
         """
         out = self._unwritten_step()
         arguments = (_passed(self.rules.code), self._blank, self.records, self._everyone, actions, *out)
-        kind = (actions.dtype, actions.ndim) if actions.flags.carray else None  # contiguous and writeable
+        carray = actions.flags.carray  # contiguous and writeable
+        kind = (actions.dtype, actions.ndim, id(self.rules)) if carray else None
         known = self._known.get(kind)
         if known is not None:
             known(*arguments)
@@ -351,6 +353,15 @@ def check_batch(name: str, count: Any, rules: Rules) -> None:
     if int(count) * size > LARGEST_BATCH:
         most = f"{LARGEST_BATCH // size} ({in_units(LARGEST_BATCH)}; a lane of {rules.name} takes {in_units(size)})"
         raise ValueError(f"{name} must be at most {most}, got {shown(count)}")
+
+
+@kernel
+def within(numbers: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> bool:
+    """Return whether all numbers are within their bounds, all of shape (n,); NaN never is."""
+    inside = True
+    for k in range(numbers.shape[0]):  # without leaving early, so that the processor compares several at once
+        inside &= (low[k] <= numbers[k]) & (numbers[k] <= high[k])
+    return inside
 
 
 def fresh_seeds(count: int) -> list[int]:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Worlds
-from fair_envs.core.compilation import kernel
 from fair_envs.core.interactions import FairSpec
+from fair_envs.core.lanes import within
 from fair_envs.support.aliases import Flags, Floats32
 
 RENDER_MODES = ["human", "rgb_array", "ansi"]
@@ -110,7 +110,8 @@ class ActionCheck:
             self._low, self._high = space.start, space.start + space.nvec - 1
         elif isinstance(space, gym.spaces.Box):
             self._low, self._high = space.low, space.high
-        self._dtype = np.dtype(np.int64) if self.discrete else space.dtype
+        self._dtype: np.dtype[Any] = np.dtype(np.int64 if self.discrete else space.dtype)
+        self._compared = (self._dtype,) if self.discrete else (self._dtype, np.dtype(np.float64))  # in compiled code
         self._ends = (int(self._low), int(self._high)) if isinstance(space, gym.spaces.Discrete) else (1, 0)
         self._bounds: dict[tuple[int, ...], tuple[NDArray[Any], NDArray[Any]]] = {}  # by shape
 
@@ -142,12 +143,17 @@ class ActionCheck:
         if given.dtype.kind not in ("iu" if self.discrete else "iuf"):  # NumPy's kinds for integers and real numbers
             raise ValueError(f"action must hold {'integers' if self.discrete else 'real numbers'}, got {given.dtype}")
         low, high = self._bounds_of(shape)
-        numbers, usual = given.ravel(), given.dtype == self._dtype and given.flags.carray  # contiguous and writeable
-        if not (within(numbers, low, high) if usual else _inside(numbers, low, high).all()):
+        new = type(action) in (list, tuple)
+        if given.dtype != self._dtype and np.can_cast(given.dtype, self._dtype):
+            given, new = given.astype(self._dtype), True
+        usable = given.flags.carray  # contiguous and writeable, as rules need it
+        numbers = given.ravel()
+        compiled = usable and given.dtype in self._compared
+        if not (within(numbers, low, high) if compiled else _inside(numbers, low, high).all()):
             outside = numbers[~_inside(numbers, low, high)]
             raise ValueError(f"action must be between {low.min():g} and {high.max():g}, got {outside[0]}")
-        if usual and (not copy or type(action) in (list, tuple)):
-            return given  # of a list, it is new
+        if usable and given.dtype == self._dtype and (new or not copy):
+            return given
         return given.astype(self._dtype, order="C")
 
     def _bounds_of(self, shape: tuple[int, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -160,15 +166,6 @@ class ActionCheck:
             low, high = (np.full((several, *self.shape), bound).ravel() for bound in (self._low, self._high))
             self._bounds[shape] = low, high
         return self._bounds[shape]
-
-
-@kernel
-def within(numbers: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> bool:
-    """Return whether all numbers are within their bounds, all of shape (n,); NaN never is."""
-    for k in range(numbers.shape[0]):  # noqa: SIM110 - Numba compiles no all() of a generator
-        if not low[k] <= numbers[k] <= high[k]:
-            return False
-    return True
 
 
 def _inside(numbers: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Flags:

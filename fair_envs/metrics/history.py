@@ -21,6 +21,9 @@ from fair_envs.support.parameters import NonNegativeInt, PositiveInt, UnitInterv
 NEGATIVE, POSITIVE, UNKNOWN = range(3)
 """What is known about the label (the correct decision): the last axis of `History.counts`."""
 
+BLOCK = 1000
+"""How many rows of arrays are made to records at once."""
+
 TOLERANCE = 2e-4
 """How much the sum of a distribution's single-precision numbers may differ from 1."""
 
@@ -330,13 +333,14 @@ class History:
         if info and all(isinstance(own, Mapping) for own in info.values()):
             info = self._of_agents(info)
         columns = self._columns(info)
-        reported = np.asarray(info.get(f"_{PREFIX}decided", np.ones(self.lanes, bool)), bool)
+        reported = self._lanes_in(f"_{PREFIX}decided", info.get(f"_{PREFIX}decided", np.ones(self.lanes, bool)))
         decided = columns["decided"].astype(bool)
         parts = [(columns, reported & decided)]
         if "_final_info" in info:  # these lanes ended an episode and started the next one in the same step
-            parts.insert(0, (self._columns(info["final_info"]), np.asarray(info["_final_info"], bool)))
+            ended = self._lanes_in("_final_info", info["_final_info"])
+            parts.insert(0, (self._columns(info["final_info"]), ended))
         records = [(*self._records(own, self.lanes), mask) for own, mask in parts if np.count_nonzero(mask)]
-        for one in records:  # check all of them before adding any
+        for one in records[1:] and records:  # check all of them before adding any
             self._check(*one)
         for one in records:
             self._add(*one)
@@ -356,6 +360,7 @@ class History:
         """
         probs = self._no_probs if action_probs is None else action_probs
         self._check_layout(facts, probs)
+        decided, first = self._lanes_in("decided", decided), self._lanes_in("first", first)
         if np.count_nonzero(decided):
             self._add(facts, probs, decided)
         self.begin(first)
@@ -377,7 +382,8 @@ class History:
         Raises:
             ValueError: A shape is wrong, or a value lies outside the spec. Nothing has changed then.
         """
-        probs = None if action_probs is None else np.asarray(action_probs, np.float32)
+        probs = self._no_probs if action_probs is None else np.asarray(action_probs, np.float32)
+        self._check_layout(facts, probs)
         ended = np.zeros(self.lanes, bool) if done is None else np.asarray(done)
         if ended.shape != (self.lanes,) or ended.dtype != bool:
             raise ValueError(f"done must have {self.lanes} entries, True or False, got {done!r}")
@@ -426,11 +432,17 @@ class History:
             shape = (n, *width)
             value = blank.get(name, np.zeros(shape)) if given[name] is None else np.asarray(given[name])
             columns[name] = _column(name, value, kind, shape)[:, np.newaxis]
-        facts, probs = self._records(columns, n)
-        everyone = np.ones(n, bool)
-        self._check(facts, probs, everyone)
-        for row in range(n):
-            self._add(facts[row : row + 1], probs[row : row + 1], everyone[:1])
+        blocks = [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
+        for add in (False, True):  # check all of them before adding any
+            for block in blocks:
+                count = block.stop - block.start
+                facts, probs = self._records({name: column[block] for name, column in columns.items()}, count)
+                everyone = np.ones(count, bool)
+                if not add:
+                    self._check(facts, probs, everyone)
+                    continue
+                for row in range(count):
+                    self._add(facts[row : row + 1], probs[row : row + 1], everyone[:1])
 
     def add_feedback(self, individual: ArrayLike, feedback: ArrayLike, *, lane: int = 0) -> None:
         """Add delayed labels for earlier decisions of the current episode.
@@ -518,9 +530,16 @@ class History:
                 own[:, : column.shape[1]] = column
         return facts, probs
 
+    def _lanes_in(self, name: str, mask: ArrayLike) -> Flags:
+        """Return the named mask of lanes, contiguous, or raise ValueError: compiled code does not check it."""
+        flags = np.asarray(mask, bool)
+        if flags.shape != (self.lanes,):
+            raise ValueError(f"{name} must have shape ({self.lanes},), got {flags.shape}")
+        return np.ascontiguousarray(flags)
+
     def _check_layout(self, facts: NDArray[Any], probs: Floats32) -> None:
-        if facts.dtype != self._facts_dtype or facts.shape != (self.lanes,):
-            raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {facts.shape}")
+        if not isinstance(facts, np.ndarray) or facts.dtype != self._facts_dtype or facts.shape != (self.lanes,):
+            raise ValueError(f"facts must be {self.lanes} records of the spec's layout, got shape {np.shape(facts)}")
         if probs.shape != self._no_probs.shape:
             raise ValueError(f"action_probs must have shape {self._no_probs.shape}, got {probs.shape}")
 
@@ -536,10 +555,12 @@ class History:
         Raises:
             ValueError: A shape is wrong, or a value does not fit the spec. Nothing has changed then.
         """
-        if self.memory.capacity is None:
-            self._grow(self.spec.individuals)
-        if np.count_nonzero(facts["late_count"]):
+        late, full = np.count_nonzero(facts["late_count"]), self._is_full()
+        if late or full:
             self._check(facts, probs, mask)
+        if full:
+            self._grow()
+        if late:
             self._take_late(mask, *(facts[name] for name in LATE))
         self._store(facts, probs, mask, adding=True)
         self.version += 1
@@ -550,8 +571,9 @@ class History:
         Raises:
             ValueError: A value does not fit the spec.
         """
-        arrays = np.ascontiguousarray(mask), np.ascontiguousarray(facts), np.ascontiguousarray(probs, np.float32)
-        arguments = (self._settings, readable(self._state), readable(self._rows), *map(readable, arrays), adding)
+        records = readable(np.ascontiguousarray(facts))
+        own = self._settings, readable(self._state), readable(self._rows)
+        arguments = (*own, mask, records, np.ascontiguousarray(probs, np.float32), adding)
         if self._known_store is None:
             found = store(*arguments)
             self._known_store = known_call(store, *arguments)  # it takes a third of the time
@@ -590,11 +612,14 @@ class History:
     def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
         take_late(readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count)
 
-    def _grow(self, more: int) -> None:
-        """Make room for ``more`` rows in each lane."""
-        capacity = self._rows.shape[1]
-        if self.sizes.max() + more <= capacity:
-            return
+    def _is_full(self) -> bool:
+        """Return whether a memory without bound has no room for another step."""
+        room = self._rows.shape[1] - self.spec.individuals
+        return self.memory.capacity is None and bool(self.sizes.max() > room)
+
+    def _grow(self) -> None:
+        """Make room for more rows in each lane."""
+        capacity, more = self._rows.shape[1], self.spec.individuals
         larger = np.zeros((self.lanes, 2 * max(capacity, more)), self._rows.dtype)
         for lane, state in enumerate(self._state):
             places = np.arange(state["first"], state["end"])
@@ -874,7 +899,7 @@ def store(
             odd, k = odd_of(settings[0], facts[b], m, probs[b, m])
             if odd >= 0:
                 return odd, b, m, k
-    for b in range(mask.shape[0] if adding else 0):
+    for b in range(state.shape[0] if adding else 0):
         if mask[b]:
             remember(state[b], rows[b], settings[0], facts[b], probs[b])
     return -1, 0, 0, 0

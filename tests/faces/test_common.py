@@ -76,6 +76,15 @@ def test_choices_are_checked_exactly(agents: int, odd: int) -> None:
         check([2] * (agents - 1) + [odd], shape=shape)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint32, np.uint64])
+def test_whole_numbers_of_any_kind_are_choices(kind: Any) -> None:
+    check = check_of(gym.spaces.Discrete(3))
+    played = check(np.array([0, 2], kind), shape=(2,))
+    assert played.dtype == np.int64 and played.tolist() == [0, 2]
+    with pytest.raises(ValueError, match="action must be between 0 and 2, got 100"):
+        check(np.array([0, 100], kind), shape=(2,))
+
+
 @pytest.mark.parametrize("agents", [2, 21])
 @pytest.mark.parametrize("change", ["none", "read only", "strided", "int32"])
 def test_actions_to_be_used_at_once_are_copied_only_if_rules_cannot_take_them(agents: int, change: str) -> None:
