@@ -135,9 +135,22 @@ class Method:
     def configured(self, given: Mapping[str, Any], *, preset: str | None = None) -> Any:
         """Return the settings of a training, completed from a preset.
 
+        Args:
+            given: The settings by name; ``algorithm``, the method's name, may be left out.
+            preset: Name of the preset; None: the first one.
+
         Raises:
-            ValueError: A value is outside its range, or the preset is unknown.
+            TypeError: A setting is unknown.
+            ValueError: A value is outside its range, the preset is unknown, or the settings are another method's.
         """
+        fields = [one.name for one in dataclasses.fields(self.settings)]
+        for name in given:
+            if name not in fields:
+                hint = meant(name, fields) or f"; they are {', '.join(fields)}"
+                raise TypeError(f"given must hold settings of {self.name}, got {name!r}{hint}")
+        given = {"algorithm": self.name, **given}
+        if given["algorithm"] != self.name:
+            raise ValueError(f"algorithm must be {self.name!r} or left out, got {given['algorithm']!r}")
         values: Mapping[str, Any] = {}
         if self.preset is not None:
             values = self.preset(preset or next(iter(self.presets)), given)

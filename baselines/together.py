@@ -13,10 +13,11 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.callbacks import CallbackList
 
-from fair_envs.baselines.methods import named
+from fair_envs.baselines.methods import methods, named
 from fair_envs.baselines.ppo.ppo import PPO
 from fair_envs.baselines.ppo.together import Together, why_alone
 from fair_envs.baselines.runs import Run
+from fair_envs.baselines.settings import MethodSettings
 from fair_envs.baselines.training import (
     Keeper,
     Progress,
@@ -116,7 +117,7 @@ def train_together(
         >>> from fair_envs.baselines import train_together
         >>> from fair_envs.baselines.methods import named
         >>> settings = [
-        ...     named("fair-ppo").configured({"env_id": "FairLending-v0", "algorithm": "fair-ppo", "weight": w})
+        ...     named("fair-ppo").configured({"env_id": "FairLending-v0", "weight": w})
         ...     for w in (0.5, 1, 2)
         ... ]
         >>> models = train_together(settings)  # doctest: +SKIP
@@ -129,9 +130,10 @@ def train_together(
 
     Raises:
         FileExistsError: A folder exists and ``resume`` is False.
-        ValueError: The method does not learn by PPO, the trainings differ in the environment or the size of rollouts,
-            or they cannot share rollouts: networks are not perceptrons, the environment is wrapped, actions are
-            massaged, or there are evaluations in the course of the training.
+        TypeError: Something is given instead of settings.
+        ValueError: The method has a training loop of its own, the trainings differ in the environment or the size of
+            rollouts, or they cannot share rollouts: networks are not perceptrons, the environment is wrapped, actions
+            are massaged, or there are evaluations in the course of the training.
     """
     check_alike(configs)
     if outs is not None:
@@ -165,11 +167,12 @@ def maker(method: str) -> Callable[[Any], PPO]:
     """Return the function that creates the learners of a method, which raises ValueError for those that learn alone.
 
     Raises:
-        ValueError: The method does not learn by PPO.
+        ValueError: The method has a training loop of its own.
     """
     make = named(method).make
     if make is None:
-        raise ValueError(f"configs must be of a method that learns by PPO, got {method}; {ALONE}")
+        known = sorted(one.name for one in methods() if one.make is not None)
+        raise ValueError(f"configs must be of one of the methods {', '.join(known)}, got {method}; {ALONE}")
 
     def made(config: Any) -> PPO:
         model: PPO = make(config)
@@ -181,9 +184,12 @@ def maker(method: str) -> Callable[[Any], PPO]:
 
 
 def check_alike(configs: Sequence[Any]) -> None:
-    """Raise ValueError if trainings cannot share rollouts because of their settings."""
+    """Raise ValueError if trainings cannot share rollouts because of their settings, TypeError if there are none."""
     if not isinstance(configs, Sequence) or not configs:
         raise ValueError(f"configs must list at least one training, got {configs!r}")
+    for config in configs:
+        if not isinstance(config, MethodSettings):
+            raise TypeError(f"configs must be settings, such as named('ppo').configured(...), got {config!r}")
     first = configs[0].as_dict()
     for config in configs:
         own = config.as_dict()

@@ -30,7 +30,7 @@ def test_what_it_compiled_is_there_for_the_next_program(tmp_path: Path) -> None:
         return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True)
 
     warmed = run("-m", "fair_envs.cli", "warm", "FairLending-v0", "--no-progress")
-    assert "1 environments are ready after" in warmed.stdout
+    assert "1 environment ready after" in warmed.stdout
     assert warmed.stderr == ""
     kept = sorted(tmp_path.rglob("*.kernel"))
     assert kept
@@ -39,7 +39,7 @@ def test_what_it_compiled_is_there_for_the_next_program(tmp_path: Path) -> None:
 
 
 def test_every_environment_can_be_compiled_beforehand() -> None:
-    assert "9 environments are ready" in Said("warm", "--no-progress").text
+    assert "9 environments ready" in Said("warm", "--no-progress").text
     assert "id must be one of" in mistake("warm", "FairFishing-v0")
 
 

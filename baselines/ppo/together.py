@@ -167,5 +167,5 @@ def why_alone(learner: PPO) -> str:
     if not Networks.suits(learner.policy):
         return "needs perceptrons"
     if getattr(learner, "massager", None) is not None:
-        return "must not massage actions"
+        return "massages actions"
     return ""

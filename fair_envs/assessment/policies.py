@@ -107,6 +107,14 @@ def is_run(name: str) -> bool:
     return name != "random" and ":" not in name and Path(name).is_dir()
 
 
+def seeds_in(folder: Path) -> list[Path]:
+    """Return the runs of several seeds in a folder, in the order of the seeds; none in a run's own folder."""
+    if (folder / "config.json").exists():
+        return []
+    found = {path.name.removeprefix("seed-"): path for path in folder.glob("seed-*")}
+    return [found[seed] for seed in sorted(filter(str.isdecimal, found), key=int)]
+
+
 def is_path(name: str) -> bool:
     """Return whether a name looks like a path, which scripted policies and environments do not."""
     return "/" in name or os.sep in name or name.endswith(".zip")
@@ -122,6 +130,8 @@ def settings_of_run(folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").is_file():
         stored = folder / "evaluations.json"
         told = f"; its evaluations are compared with: fair-envs compare {stored}" if stored.is_file() else ""
+        if seeds := seeds_in(folder):
+            told = f", which has runs of several seeds: use one, such as {seeds[0]}, or fair-envs compare {folder}"
         raise FileNotFoundError(f"policy must be the folder of a run, with a config.json, got {str(folder)!r}{told}")
     kept = read_json(folder / "config.json", dict)
     refuse_stored_paths(kept, file=folder / "config.json")

@@ -147,7 +147,7 @@ def known_environment(what: str) -> str:
     Raises:
         ValueError: It is neither an id nor a run.
     """
-    from fair_envs.assessment.policies import is_path
+    from fair_envs.assessment.policies import is_path, seeds_in
     from fair_envs.registration import TABLE
     from fair_envs.tasks import environment_id
 
@@ -161,6 +161,8 @@ def known_environment(what: str) -> str:
         return what
     if is_path(what):
         found = "which has none" if Path(what).is_dir() else "which is no folder"
+        if seeds := seeds_in(Path(what)):
+            found = f"which has runs of several seeds: use one, such as {seeds[0]}, or fair-envs compare {what}"
         found = found if Path(what).exists() else "which does not exist"
         raise ValueError(f"RUN|ID must be the folder of a run, with a config.json, or an id, got {what!r}, {found}")
     raise ValueError(

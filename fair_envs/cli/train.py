@@ -32,7 +32,7 @@ Seeds = Annotated[
         min=1,
         metavar="N",
         help="Train N seeds at once, beginning with --seed, in the folders seed-K of --out: faster than one after "
-        "another, with the same results.",
+        "another, with the same results. Each takes --steps.",
     ),
 ]
 """Number of trainings that share their rollouts."""
@@ -187,6 +187,7 @@ def start_training(
     Raises:
         ValueError: Something is missing, invalid or does not match the run.
     """
+    from fair_envs.assessment.policies import seeds_in
     from fair_envs.baselines import methods
     from fair_envs.baselines.runs import Run
 
@@ -250,15 +251,7 @@ def start_together(method: Any, config: Any, seeds: int, *, out: Path | None, re
     found = [note for own, path in zip(configs, folders, strict=True) for note in notes_on(method, own, path)]
     for note in dict.fromkeys(found):
         typer.echo(note)
-    typer.echo(f"saved {seeds} runs in {folder}; compare them with: {program} compare {folder}/seed-*")
-
-
-def seeds_in(folder: Path) -> list[Path]:
-    """Return the runs that `--seeds` has begun in a folder, in the order of their seeds; none in a run's folder."""
-    if (folder / "config.json").exists():
-        return []
-    found = {path.name.removeprefix("seed-"): path for path in folder.glob("seed-*")}
-    return [found[seed] for seed in sorted(filter(str.isdecimal, found), key=int)]
+    typer.echo(f"saved {seeds} runs in {folder}; compare them with: {program} compare {folder}")
 
 
 def notes_on(method: Any, config: Any, folder: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import importlib.util
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 import gymnasium as gym
@@ -22,9 +23,9 @@ def warm(
 ) -> None:
     """Compile environments now, so that the first program that uses them starts at once.
 
-    Code is compiled for the default parameters on every interface, for the measures of the task, and, where
-    Stable-Baselines3 is installed, for PPO. Other parameters are compiled at their first use only if they change the
-    size of an episode's record.
+    Code is compiled for the default parameters on every interface, for the measures of the task, for histories of
+    decisions with group notions, and, where Stable-Baselines3 is installed, for PPO. Other parameters are compiled at
+    their first use only if they change the size of an episode's record.
     """
     from fair_envs.core.compilation import cache_folder, do_not_announce
 
@@ -36,7 +37,9 @@ def warm(
             for _ in each_interface(name):
                 advance()
     took = time.perf_counter() - begun
-    typer.echo(f"{len(names)} environments are ready after {took:.1f} s; the code is in {cache_folder()}")
+    typer.echo(
+        f"{len(names)} environment{'s' * (len(names) > 1)} ready after {took:.1f} s; the code is in {cache_folder()}"
+    )
 
 
 def each_interface(env_id: str) -> Iterator[None]:
@@ -55,6 +58,8 @@ def each_interface(env_id: str) -> Iterator[None]:
         together.step({agent: together.action_space(agent).sample() for agent in together.agents})
     yield
     use_measures(env_id)
+    with suppress(ValueError):  # not every environment reports what a group notion needs
+        use_history(env_id)
     yield
     if importlib.util.find_spec("stable_baselines3") and importlib.util.find_spec("torch"):
         learn_briefly(env_id)
@@ -67,6 +72,18 @@ def learn_briefly(env_id: str) -> None:
 
     env = make_sb3(env_id, n_envs=2)
     PPO("MlpPolicy", env, n_steps=4, batch_size=4 * env.num_envs, n_epochs=1, device="cpu").learn(1)
+
+
+def use_history(env_id: str) -> None:
+    """Play a step with a group notion on a history of decisions as part of the reward."""
+    from fair_envs.metrics import SlidingWindow
+    from fair_envs.wrappers import FairnessObjectives
+
+    one: Any = gym.make(env_id)
+    attribute = next(iter(one.unwrapped.fair_spec.sensitive), None)
+    env: Any = FairnessObjectives(one, ("SP",), SlidingWindow(100), groups=attribute)
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
 
 
 def use_measures(env_id: str) -> None:

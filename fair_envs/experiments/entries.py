@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fair_envs.assessment import Evaluation
-from fair_envs.assessment.policies import Kind, training_of_run
+from fair_envs.assessment.policies import Kind, seeds_in, training_of_run
 from fair_envs.assessment.result import read
 from fair_envs.registration import TABLE
 from fair_envs.support.imports import refuse_stored_paths
@@ -60,7 +60,7 @@ def entries_of(paths: Sequence[Path | str]) -> list[Entry]:
         raise ValueError("runs must have at least one folder or file of evaluations, got none")
     found: list[Entry] = []
     for path in dict.fromkeys(map(Path, paths)):
-        found += _of_file(path) if path.is_file() else [_of_folder(path)]
+        found += _of_file(path) if path.is_file() else [_of_folder(own) for own in seeds_in(path) or [path]]
     names = list(dict.fromkeys(one.env_id for one in found))
     if len(names) > 1:
         raise ValueError(f"runs must be of one environment, got {', '.join(names)}; compare each environment alone")

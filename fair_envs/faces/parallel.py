@@ -191,7 +191,15 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         else:
             odd = sorted(set(actions) ^ set(self.agents), key=str)
             raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
-        return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
+        try:
+            return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
+        except ValueError:
+            for name, action in actions.items():
+                try:
+                    self.check_action(action)
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from None
+            raise
 
     def _see(self, step: Step) -> dict[str, Any]:
         self._observation = step.observation[0]

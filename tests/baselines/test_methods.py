@@ -15,6 +15,7 @@ from fair_envs.baselines import methods
 from fair_envs.baselines.methods import Method, method_for, register
 from fair_envs.cli import UNASKED
 from fair_envs.support.parameters import checked
+from fair_envs.tasks import rules_for
 from tests.test_cli import Said, mistake
 from tests.test_docs import FILE, ROOT
 
@@ -140,3 +141,19 @@ def fields_of(method: Method) -> Any:
     import dataclasses
 
     return dataclasses.fields(method.settings)
+
+
+def test_settings_of_a_method_need_not_repeat_its_name() -> None:
+    method = methods.named("fair-ppo")
+    config = method.configured({"env_id": "FairLending-v0", "weight": 2.0})
+    assert (config.algorithm, config.weight) == ("fair-ppo", 2.0)
+    with pytest.raises(ValueError, match="algorithm must be 'fair-ppo' or left out, got 'ppo'"):
+        method.configured({"env_id": "FairLending-v0", "algorithm": "ppo"})
+    with pytest.raises(TypeError, match="given must hold settings of fair-ppo, got 'wieght'; did you mean 'weight'"):
+        method.configured({"env_id": "FairLending-v0", "wieght": 2.0})
+
+
+@pytest.mark.parametrize("method", methods.names())
+def test_the_settings_of_every_method_name_it(method: str) -> None:
+    env_id = next(name for name in TABLE if not methods.named(method).reason(name, rules_for(name), {}))
+    assert methods.named(method).configured({"env_id": env_id}).algorithm == method

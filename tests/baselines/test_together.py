@@ -179,9 +179,9 @@ def test_resuming_finished_trainings_changes_nothing(tmp_path: Path) -> None:
             settings(eval_freq=100),
             "eval_freq must be 0 in trainings together, got 100; train the seeds",
         ),
-        (settings("cpo"), "configs must be of a method that learns by PPO, got cpo; train the seeds one after another"),
+        (settings("cpo"), "alpha-fair, .*, ppo, .*got cpo; train the seeds one after another"),
         (settings("fair-ppo", **HARVEST, penalty="cf", lanes=4), "in one world, without wrappers; train the seeds"),
-        (settings("f-ppo", env_id="FairHiring-v0", parameters={}), "got f-ppo, which must not massage actions; train"),
+        (settings("f-ppo", env_id="FairHiring-v0", parameters={}), "got f-ppo, which massages actions; train"),
     ],
 )
 def test_what_cannot_share_rollouts_is_refused(configs: Any, message: str, tmp_path: Path) -> None:
@@ -229,6 +229,13 @@ def test_the_command_line_trains_several_seeds(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "runs" / "seed-6" / "config.json").read_text())["seed"] == 6
     assert Said(*command, "--resume").code == 0
     assert "saved 2 runs" in Said("train", "--out", tmp_path / "runs", "--resume").flat
+    assert "ppo (2 seeds)" in Said("compare", tmp_path / "runs", "--episodes", 2, "--policy", "random").flat
+    for mistaken in (
+        mistake("evaluate", tmp_path / "runs"),
+        mistake("evaluate", "FairLending-v0", "--policy", tmp_path / "runs"),
+    ):
+        assert "which has runs of several seeds: use one, such as" in mistaken
+        assert "seed-5, or fair-envs compare" in mistaken
     assert "steps must be 80 to resume" in mistake(*command[:-2], "--out", tmp_path / "runs", "--resume", "--steps", 90)
     last = ("--seeds", 3, "--seed", 2**32 - 2, "--out", tmp_path / "last")
     assert "seeds must be so few that all are valid" in mistake("train", "ppo", "FairLending-v0", *QUICK, *last)

@@ -172,3 +172,20 @@ def test_a_bad_turn_is_refused_at_once_and_the_episode_goes_on(action: Any) -> N
     for _ in NAMES:
         turns.step(STAY)
     assert turns.unwrapped.lanes.records["time"][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "wrong"),
+    [
+        (99, "action must be between 0 and 7, got 99"),
+        ([1], r"action must have shape \(\), got \(1,\)"),
+        (None, "action must hold integers, got object"),
+        (2.5, "action must hold integers, got float64"),
+    ],
+)
+def test_the_agent_whose_action_is_wrong_is_named(action: Any, wrong: str) -> None:
+    env = agents()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=f"^agent_3: {wrong}"):
+        env.step(dict.fromkeys(NAMES, STAY) | {"agent_3": action})
+    assert env.lanes.records["time"][0] == 0
