@@ -16,7 +16,7 @@ from fair_envs.baselines.training import LearningCurve, Training, isolated_rando
 from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
 from fair_envs.metrics import Returns
 from fair_envs.support.aliases import Floats, Ints
-from fair_envs.support.seeds import TEST_SEEDS
+from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 
 WEIGHTS = "weights.pt"  # file name of the trained policy's weights
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
@@ -40,8 +40,9 @@ class Cell(Job):
         curve = LearningCurve()
         model = train(self.training, callback=curve)
         seconds = time.perf_counter() - started
-        arrays = {**evaluate_cell(self, model), "learning": np.array(curve.rows)}
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        rules = fair_envs.make_rules(self.training.env_id, **self.training.parameters)
+        arrays = played_arrays(model, rules, episodes=self.episodes, seed=self.training.seed)
+        np.savez_compressed(part / "arrays.npz", **arrays, learning=np.array(curve.rows))  # type: ignore[arg-type]
         (part / WEIGHTS).write_bytes(serialized(model.policy.state_dict()))
         return {"seconds": seconds}
 
@@ -75,17 +76,23 @@ class Result:
     seconds: float
 
 
-def evaluate_cell(cell: Cell, model: Any) -> dict[str, NDArray[Any]]:
-    """Play the test episodes and return their arrays under flat names."""
-    training = cell.training
-    rules = fair_envs.make_rules(training.env_id, **training.parameters)
-    ordinary = play(model, rules, episodes=cell.episodes, seed=TEST_SEEDS)
+def played_arrays(policy: Any, rules: Any, *, episodes: int, seed: int) -> dict[str, NDArray[Any]]:
+    """Play the test episodes of a training seed and return their arrays under flat names.
+
+    Args:
+        policy: A model, or a policy, see `fair_envs.baselines.agents.play`.
+        rules: The environment.
+        episodes: Number of episodes.
+        seed: The training seed: each has test episodes of its own, so that seeds are independent evidence.
+    """
+    settings: dict[str, Any] = {"episodes": episodes, "seed": TEST_SEEDS + TEST_EACH * seed}
+    ordinary = play(policy, rules, **settings)
     arrays = {
         **returns_arrays("ordinary", ordinary.returns),
         "selected": ordinary.selected,
         "executed": ordinary.executed,
     }
-    worlds = counterfactual(model, rules, episodes=cell.episodes, seed=TEST_SEEDS)
+    worlds = counterfactual(policy, rules, **settings)
     for name in ("none", "everybody", "own", "same"):
         arrays |= returns_arrays(name, getattr(worlds, name))
     return arrays

@@ -69,7 +69,7 @@ def test_a_broken_off_cell_leaves_nothing_behind_and_runs_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("fair_envs.reproduction.experiment.evaluate_cell", interrupted)
+        patch.setattr("fair_envs.reproduction.experiment.played_arrays", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_cell(tiny_cell(), tmp_path)
     assert list(tmp_path.iterdir()) == []
