@@ -20,6 +20,8 @@ Method = Literal["t", "percentile", "bca"]
 METHODS = get_args(Method)
 Resampling = Literal["percentile", "bca"]
 Undefined = Literal["nan", "omit"]
+ShareMethod = Literal["wilson", "exact"]
+SHARE_METHODS = get_args(ShareMethod)
 
 _DRAWS_AT_ONCE = 2**22  # numbers in one batch of resamples: 32 MiB
 
@@ -29,7 +31,8 @@ class Estimate:
     """A number with its confidence interval.
 
     `low` and `high` are NaN if the data cannot give an interval (one unit); `value` is NaN if the number itself is
-    undefined (no unit). `n` is the number of units.
+    undefined (no unit). `n` is the number of units. `freedom` is the number of degrees of freedom of Student's
+    distribution, infinite where the interval is not Student's.
     """
 
     value: float
@@ -38,6 +41,7 @@ class Estimate:
     n: int
     level: float = 0.95
     standard_error: float = float("nan")
+    freedom: float = float("inf")
 
     def excludes(self, value: float) -> bool:
         """Return whether `value` lies outside the interval; an undefined interval excludes nothing."""
@@ -45,7 +49,9 @@ class Estimate:
 
     def as_dict(self) -> dict[str, float | int | None]:
         """Return the fields for JSON, which has no NaN: numbers that are not finite become None."""
-        return {name: number if np.isfinite(number) else None for name, number in asdict(self).items()}
+        found = {name: number if np.isfinite(number) else None for name, number in asdict(self).items()}
+        del found["freedom"]  # only needed for tests of hypotheses
+        return found
 
     def __format__(self, spec: str) -> str:
         return f"{_number(self.value, spec)} {self._interval(spec)} ({100 * self.level:g} %, n = {self.n})"
@@ -103,7 +109,15 @@ def t_interval(value: float, *, standard_error: float, freedom: float, n: int, l
 
     check_level(level)
     half = float(stdtrit(freedom, (1 + level) / 2)) * standard_error if freedom > 0 else float("nan")
-    return Estimate(value=value, low=value - half, high=value + half, n=n, level=level, standard_error=standard_error)
+    return Estimate(
+        value=value,
+        low=value - half,
+        high=value + half,
+        n=n,
+        level=level,
+        standard_error=standard_error,
+        freedom=freedom,
+    )
 
 
 def difference_interval(first: Estimate, second: Estimate) -> Estimate:
@@ -148,12 +162,14 @@ def _standard_error(estimate: Estimate) -> float:
     return (estimate.high - estimate.low) / (2 * float(ndtri((1 + estimate.level) / 2)))
 
 
-def share_interval(flags: ArrayLike, *, level: float = 0.95) -> Estimate:
-    """Return the share of units for which a flag is true, with Wilson's interval.
+def share_interval(flags: ArrayLike, *, level: float = 0.95, method: ShareMethod = "wilson") -> Estimate:
+    """Return the share of units for which a flag is true, with its interval.
 
     Args:
         flags: True or 1, False or 0; shape (units,).
         level: Confidence level: the share of such intervals that cover the probability, in (0, 1).
+        method: `wilson`, or `exact` (Clopper and Pearson), which covers the probability at least that often for every
+            probability and number of units.
 
     Returns:
         The estimate. Without units it is undefined.
@@ -165,13 +181,14 @@ def share_interval(flags: ArrayLike, *, level: float = 0.95) -> Estimate:
     from scipy.stats import binomtest
 
     check_level(level)
+    check_choice(method, "method", SHARE_METHODS)
     sample = vector(flags, "flags")
     if not np.isin(sample, (0, 1)).all():
         raise ValueError(f"flags must be 0 or 1, got {sample[~np.isin(sample, (0, 1))][0]:g}")
     if not sample.size:
         return Estimate(value=float("nan"), low=float("nan"), high=float("nan"), n=0, level=level)
     result = binomtest(int(sample.sum()), sample.size)
-    interval = result.proportion_ci(confidence_level=level, method="wilson")
+    interval = result.proportion_ci(confidence_level=level, method=method)
     return Estimate(
         value=float(result.statistic), low=float(interval.low), high=float(interval.high), n=sample.size, level=level
     )

@@ -1,0 +1,279 @@
+"""Tests of hypotheses, and comparisons of methods over several tasks.
+
+A claim is tested with p-values of one-sided hypotheses about estimates. Where one success establishes a claim with
+several comparisons, the p-values are corrected (`holm`); where all comparisons must succeed, each is tested without
+correction (an intersection-union test: Berger, "Multiparameter hypothesis testing and acceptance sampling",
+Technometrics, 1982). Scores over tasks follow Agarwal et al., "Deep reinforcement learning at the edge of the
+statistical precipice" (NeurIPS, 2021).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fair_envs.metrics.intervals import Estimate, check_choice, check_level, difference_interval, mean_interval, vector
+from fair_envs.support.aliases import Flags, Floats
+
+Alternative = Literal["greater", "less"]
+NameT = TypeVar("NameT")
+MOST_SEEDS = 1000
+"""The largest number of units that `units_needed` returns; with more, an effect is too small to matter."""
+
+_DRAWS_AT_ONCE = 2**22
+
+
+# Hypotheses about one estimate ----------------------------------------------------------------------------------------
+
+
+def welch(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Return the mean of a sample minus that of an independent one, with Welch's interval.
+
+    Args:
+        first: One number per unit (training seed), shape (n,).
+        second: The same of the other method, shape (m,); the units are not paired.
+        level: Confidence level of the interval, in (0, 1).
+
+    Example:
+        >>> print(welch([3, 4, 5], [1, 2, 3]))
+        2 [-0.267, 4.267] (95 %, n = 3)
+    """
+    return difference_interval(mean_interval(first, level=level), mean_interval(second, level=level))
+
+
+def p_value(estimate: Estimate, bound: float, alternative: Alternative) -> float:
+    """Return the p-value of the hypothesis that a number is beyond a bound.
+
+    Args:
+        estimate: The number, from `mean_interval`, `welch` or another Student's interval.
+        bound: The bound.
+        alternative: ``"greater"``: that the number is above the bound; ``"less"``: that it is below.
+
+    Returns:
+        The probability of such an estimate, or one further in that direction, if the number were the bound. NaN if the
+        standard error is unknown. If all units are equal, 0 or 1.
+    """
+    from scipy.special import stdtr
+
+    check_choice(alternative, "alternative", get_args(Alternative))
+    distance = estimate.value - bound if alternative == "greater" else bound - estimate.value
+    if np.isnan(distance) or np.isnan(estimate.standard_error) or estimate.freedom <= 0:
+        return float("nan")
+    if estimate.standard_error == 0:
+        return 0.0 if distance > 0 else 1.0
+    return float(stdtr(estimate.freedom, -distance / estimate.standard_error))
+
+
+def units_needed(estimate: Estimate, bound: float) -> int | None:
+    """Return how many units would show on which side of a bound a number is, if the estimate were exact.
+
+    It is the smallest number of units at which the interval excludes the bound, with the same spread.
+
+    Args:
+        estimate: The number, from a Student's interval.
+        bound: The bound.
+
+    Returns:
+        The number of units; None if it is above `MOST_SEEDS` or unknown.
+    """
+    from scipy.special import stdtrit
+
+    distance, error = abs(estimate.value - bound), estimate.standard_error
+    if not (distance > 0 and np.isfinite(error)) or estimate.n < 2:
+        return None
+    units = np.arange(2, MOST_SEEDS + 1)
+    freedom = np.maximum(estimate.freedom * (units - 1) / (estimate.n - 1), 1)
+    half = stdtrit(freedom, (1 + estimate.level) / 2) * error * np.sqrt(estimate.n / units)
+    enough = np.flatnonzero(half < distance)
+    return int(units[enough[0]]) if len(enough) else None
+
+
+# Several hypotheses ---------------------------------------------------------------------------------------------------
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Return p-values corrected for their number by Holm's method, in the given order.
+
+    If all hypotheses whose corrected p-value is at most 0.05 are rejected, the probability of rejecting any true one is
+    at most 0.05, whatever their dependence. An undefined p-value counts in the number and stays undefined.
+
+    Args:
+        p_values: Shape (hypotheses,).
+
+    References:
+        S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics, 1979.
+
+    Example:
+        >>> print(holm([0.01, 0.04, 0.03]))
+        [0.03 0.06 0.06]
+    """
+    given = vector(p_values, "p_values")
+    if ((given < 0) | (given > 1)).any():
+        raise ValueError(f"p_values must be between 0 and 1, got {given}")
+    order = np.argsort(given)  # undefined ones last
+    factors = np.arange(len(given), 0, -1)
+    found = np.empty_like(given)
+    found[order] = np.minimum(np.maximum.accumulate(given[order] * factors), 1)
+    return found
+
+
+def all_show(estimates: Mapping[NameT, Estimate], bound: float, alternative: Alternative) -> bool:
+    """Return whether every number is shown to be beyond a bound: an intersection-union test, without correction.
+
+    Each is tested one-sided at (1 - level) / 2, so that its interval excludes the bound. False without estimates.
+    """
+    return bool(estimates) and all(p_value(e, bound, alternative) <= _size(e) for e in estimates.values())
+
+
+def shown(estimates: Mapping[NameT, Estimate], bound: float, alternative: Alternative) -> list[NameT]:
+    """Return the names of the numbers that are shown to be beyond a bound, with Holm's correction."""
+    return _rejected(estimates, [p_value(e, bound, alternative) for e in estimates.values()])
+
+
+def shown_outside(estimates: Mapping[NameT, Estimate], margin: float) -> list[NameT]:
+    """Return the names of the numbers that are shown to be further than a margin from 0, with Holm's correction."""
+    return _rejected(
+        estimates, [min(p_value(e, margin, "greater"), p_value(e, -margin, "less")) for e in estimates.values()]
+    )
+
+
+def all_within(estimates: Mapping[NameT, Estimate], margin: float) -> bool:
+    """Return whether every number is shown to be within a margin of 0: two one-sided tests each, without correction."""
+    return all_show(estimates, margin, "less") and all_show(estimates, -margin, "greater")
+
+
+def _rejected(estimates: Mapping[NameT, Estimate], p_values: Sequence[float]) -> list[NameT]:
+    """Return the names of the estimates whose corrected p-values are small enough."""
+    return [name for (name, e), p in zip(estimates.items(), holm(p_values), strict=True) if p <= _size(e)]
+
+
+def _size(estimate: Estimate) -> float:
+    """Return the size of a one-sided test that agrees with the two-sided interval."""
+    return (1 - estimate.level) / 2 + 1e-12
+
+
+# Outcomes that are reached or not -------------------------------------------------------------------------------------
+
+
+def fisher(first: ArrayLike, second: ArrayLike) -> float:
+    """Return Fisher's exact two-sided p-value that two shares are equal, such as those of seeds that learned a task.
+
+    Args:
+        first: True or 1, False or 0; shape (n,).
+        second: The same of another method, shape (m,).
+
+    Example:
+        >>> print(round(fisher([1, 1, 1, 0], [0, 0, 0, 1]), 4))
+        0.4857
+    """
+    from scipy.stats import fisher_exact
+
+    flags = [vector(one, name) for one, name in ((first, "first"), (second, "second"))]
+    if not all(np.isin(one, (0, 1)).all() for one in flags):
+        raise ValueError("first and second must be 0 or 1")
+    table = np.array([[one.sum(), one.size - one.sum()] for one in flags], np.int64)
+    return float(fisher_exact(table).pvalue)
+
+
+# Scores over tasks ----------------------------------------------------------------------------------------------------
+
+
+def interquartile_mean(scores: Sequence[ArrayLike]) -> float:
+    """Return the mean of the middle half of all scores: less sensitive to outliers than the mean, more than the median.
+
+    Args:
+        scores: The scores of the runs on each task, shapes (runs,).
+
+    Example:
+        >>> interquartile_mean([[0, 1, 2, 3], [4, 5, 6, 100]])
+        3.5
+    """
+    from scipy.stats import trim_mean
+
+    return float(trim_mean(np.concatenate([np.asarray(own, np.float64) for own in scores]), 0.25))
+
+
+def probability_of_improvement(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> float:
+    """Return how probable it is that a run of the first method beats one of the second, averaged over tasks.
+
+    Ties count half: 0.5 says that neither is better.
+
+    Args:
+        first: The scores of the runs on each task, shapes (runs,).
+        second: Those of the other method, for the same tasks.
+
+    Example:
+        >>> probability_of_improvement([[1, 2], [3, 3]], [[0, 1], [3, 3]])
+        0.6875
+    """
+    pairs = [
+        (np.asarray(own, np.float64)[:, np.newaxis], np.asarray(other, np.float64))
+        for own, other in zip(first, second, strict=True)
+    ]
+    return float(np.mean([np.mean(own > other) + np.mean(own == other) / 2 for own, other in pairs]))
+
+
+def stratified_bootstrap(
+    samples: Sequence[Sequence[ArrayLike]],
+    statistic: Callable[..., float],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Estimate:
+    """Return a statistic over tasks with its bootstrap interval, which resamples the runs of each task separately.
+
+    With few runs such intervals are somewhat too narrow: 95 % intervals of an interquartile mean over 9 tasks covered
+    it in 0.91 of 2000 simulations with 5 runs, and in 0.95 with 10.
+
+    Args:
+        samples: The scores of each method: for each task those of its runs, shapes (runs,).
+        statistic: Called as ``statistic(*samples)``; returns a number.
+        level: Confidence level of the interval, in (0, 1).
+        resamples: Number of resamples.
+        seed: Seed of the resampling; equal seeds give equal intervals.
+
+    Returns:
+        The estimate with a percentile interval; `n` is the smallest number of runs of a task. The interval is undefined
+        with fewer than two runs, or if the statistic is undefined.
+    """
+    check_level(level)
+    if resamples < 1:
+        raise ValueError(f"resamples must be at least 1, got {resamples}")
+    given = [[vector(runs, "samples") for runs in method] for method in samples]
+    if not given or not all(given):
+        raise ValueError("samples must contain the scores of at least one method on at least one task, got none")
+    n = min(runs.size for method in given for runs in method)
+    value = float(statistic(*given)) if n else float("nan")
+    rng = np.random.default_rng(seed)
+    if n < 2 or np.isnan(value):
+        return Estimate(value=value, low=float("nan"), high=float("nan"), n=n, level=level)
+    drawn = np.array(
+        [
+            statistic(*([runs[rng.integers(runs.size, size=runs.size)] for runs in method] for method in given))
+            for _ in range(resamples)
+        ]
+    )
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(
+        value=value, low=float(low), high=float(high), n=n, level=level, standard_error=float(drawn.std(ddof=1))
+    )
+
+
+# Noise floors ---------------------------------------------------------------------------------------------------------
+
+
+def noise_floor(gap: Callable[[Flags], Floats], members: Flags, *, deals: int = 20, seed: int = 0) -> float:
+    """Return the mean absolute gap if the membership in a group is dealt at random among the individuals of each row.
+
+    A mean absolute gap is above 0 even if both groups are treated alike; this is how far.
+
+    Args:
+        gap: Returns the gap of each row (episode) for memberships like ``members``, shape (rows,).
+        members: Who is in the group, shape (rows, individuals).
+        deals: How often the memberships are dealt.
+        seed: Seed of the dealing.
+    """
+    rng = np.random.default_rng(seed)
+    return float(np.mean([np.abs(gap(rng.permuted(members, axis=1))).mean() for _ in range(deals)]))
