@@ -11,7 +11,7 @@ import pytest
 
 import fair_envs
 from fair_envs.experiments import jobs as cells
-from fair_envs.experiments.jobs import merge, read_returns, returns_arrays, run_cell, sources
+from fair_envs.experiments.jobs import read_returns, returns_arrays, run_cell, sources
 from fair_envs.metrics.returns import Returns
 from fair_envs.support.files import appearing
 from tests.jobs import Failing, Square
@@ -109,19 +109,6 @@ def test_others_may_read_results_where_they_may_read_files(mask: int, mode: int,
     finally:
         os.umask(before)
     assert stat.S_IMODE(done.stat().st_mode) == mode
-
-
-def test_results_of_several_machines_are_brought_together_once(tmp_path: Path) -> None:
-    one, two = Square(number=1), Square(number=2)
-    run_cell(one, tmp_path / "a")
-    run_cell(one, tmp_path / "b")
-    run_cell(two, tmp_path / "b")
-    assert merge([tmp_path / "a", tmp_path / "b"], tmp_path / "all") == 2
-    assert merge([tmp_path / "b"], tmp_path / "all") == 0
-    (tmp_path / "b" / one.key).rename(tmp_path / "b" / ".running")
-    assert merge([tmp_path / "b"], tmp_path / "none") == 1
-    record = json.loads((tmp_path / "all" / two.key / "cell.json").read_text())
-    assert record["cell"] == {"number": 2}
 
 
 def test_returns_are_read_as_they_were_kept() -> None:

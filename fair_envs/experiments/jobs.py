@@ -8,8 +8,7 @@ import functools
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -35,7 +34,7 @@ SHOWING = (
     "reproduction/claims",
     "reproduction/demo",
     "reproduction/figures",
-    "reproduction/measures",
+    "reproduction/seeds",
     "reproduction/study",
     "search/*",
     "support/files",
@@ -65,7 +64,15 @@ class Job:
     @property
     def key(self) -> str:
         """A hash of the job and of the code that runs it."""
-        content = {"sources": sources(), "kind": type(self).__name__, **self.as_dict()}
+        return self._hash(sources=sources())
+
+    @property
+    def identity(self) -> str:
+        """A hash of the job without the code, for results that are kept when the code changes."""
+        return self._hash()
+
+    def _hash(self, **others: str) -> str:
+        content = {**others, "kind": type(self).__name__, **self.as_dict()}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,7 +94,8 @@ def run_cell(cell: Job, folder: Path) -> Path:
     done = folder / cell.key
     if not is_done(cell, folder):
         with appearing(done) as part:
-            record = {"cell": cell.as_dict(), "key": cell.key, "version": fair_envs.__version__, **cell.work(part)}
+            about = {"key": cell.key, "sources": sources(), "version": fair_envs.__version__}
+            record = {"cell": cell.as_dict(), **about, **cell.work(part)}
             (part / RECORD).write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
     return done
 
@@ -113,23 +121,6 @@ def read_cell(folder: Path, arrays: str) -> tuple[dict[str, Any], dict[str, NDAr
         raise damaged(
             folder / arrays, f"it is not a file of arrays ({type(error).__name__}: {first_line(error)})"
         ) from error
-
-
-def merge(sources: Sequence[Path], folder: Path) -> int:
-    """Copy the cells that several machines ran into one folder; return the number of new ones.
-
-    Args:
-        sources: Folders of results; unfinished cells, in folders whose names begin with a dot, are skipped.
-        folder: The target folder; existing cells are kept.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    new = 0
-    for found in sorted(path.parent for source in sources for path in source.glob(f"[!.]*/{RECORD}")):
-        if not (folder / found.name).exists():
-            with appearing(folder / found.name) as part:
-                shutil.copytree(found, part, dirs_exist_ok=True)
-            new += 1
-    return new
 
 
 # Returns in a cell's arrays -------------------------------------------------------------------------------------------

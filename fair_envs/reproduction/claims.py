@@ -1,49 +1,155 @@
 """A paper's claims, and their verdicts from estimates with intervals."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fair_envs.metrics import Estimate
+from fair_envs.metrics.inference import all_show, all_within, shown, shown_outside, units_needed
+
+Estimates = Mapping[Any, Estimate]
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """Whether something was shown.
+
+    Attributes:
+        holds: True or False if one of them was shown; None if neither was.
+        needed: About how many seeds would decide, if the observed effects were exact; None if it is decided, or if it
+            is more than `fair_envs.metrics.inference.MOST_SEEDS`.
+        run: Whether anything was run for it.
+    """
+
+    holds: bool | None
+    needed: int | None = None
+    run: bool = True
+
+    def __str__(self) -> str:
+        """Return the verdict in words."""
+        if not self.run:
+            return "not run"
+        if self.holds is None:
+            return f"undecided (about {self.needed} seeds would decide)" if self.needed else "undecided"
+        return "holds" if self.holds else "does not hold"
+
+
+NOT_RUN = Outcome(None, run=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim of the paper, with the verdict and evidence of our runs."""
+    """A claim of the paper, with the verdicts of our runs.
+
+    Attributes:
+        text: The claim.
+        outcomes: The outcomes of its tests, by method (``"as printed"``, ``"repaired"``) and then by test.
+        evidence: The numbers behind them.
+        refuted: What would refute it.
+        earlier: The verdict in the previous version of the page; "" if there was none.
+        reason: Why the verdict changed, or why there was none.
+    """
 
     text: str
-    verdict: str
+    outcomes: Mapping[str, Mapping[str, Outcome]]
     evidence: str
+    refuted: str
+    earlier: str = ""
+    reason: str = ""
+
+    def verdict(self, method: str) -> str:
+        """Return the verdict on a method in words."""
+        return verdict(self.outcomes.get(method, {}))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        verdicts = {method: self.verdict(method) for method in self.outcomes}
+        return {**vars(self), "outcomes": verdicts}
 
 
-def exceeds(estimate: Estimate, bound: float) -> bool | None:
-    """Return whether the whole interval is above the bound, False if it is below, None if neither is shown."""
-    if estimate.low > bound:
-        return True
-    return False if estimate.high < bound else None
+def verdict(outcomes: Mapping[str, Outcome]) -> str:
+    """Return the outcomes of several tests in words, equal ones together."""
+    together: dict[str, list[str]] = {}
+    for test, outcome in outcomes.items():
+        together.setdefault(str(outcome), []).append(test)
+    if len(together) == 1:
+        return next(iter(together)).capitalize()
+    return "; ".join(f"{words} ({', '.join(tests)})" for words, tests in together.items()).capitalize() or "Not run"
 
 
-def below(estimate: Estimate, bound: float) -> bool | None:
-    """Return whether the whole interval is below the bound, False if it is above, None if neither is shown."""
-    above = exceeds(estimate, bound)
-    return None if above is None else not above
+def everywhere_above(estimates: Estimates, bound: float) -> Outcome:
+    """Return whether all numbers are above a bound; one that is below it, with Holm's correction, refutes that."""
+    if not estimates:
+        return NOT_RUN
+    if all_show(estimates, bound, "greater"):
+        return Outcome(True)
+    if shown(estimates, bound, "less"):
+        return Outcome(False)
+    return Outcome(None, _needed(estimates, [e.value > bound for e in estimates.values()], [bound], every=True))
 
 
-def within(estimate: Estimate, margin: float) -> bool | None:
-    """Return whether the whole interval is within the margin of 0, False if outside, None if neither is shown."""
-    if -margin < estimate.low and estimate.high < margin:
-        return True
-    return False if estimate.low > margin or estimate.high < -margin else None
+def everywhere_below(estimates: Estimates, bound: float) -> Outcome:
+    """Return whether all numbers are below a bound; one that is above it, with Holm's correction, refutes that."""
+    if not estimates:
+        return NOT_RUN
+    if all_show(estimates, bound, "less"):
+        return Outcome(True)
+    if shown(estimates, bound, "greater"):
+        return Outcome(False)
+    return Outcome(None, _needed(estimates, [e.value < bound for e in estimates.values()], [bound], every=True))
 
 
-def all_of(outcomes: Iterable[bool | None]) -> bool | None:
-    """Return True if all outcomes are True, False if one is False, None if one is undecided or there are none."""
-    known = list(outcomes)
-    if False in known:
-        return False
-    return None if None in known or not known else True
+def somewhere_above(estimates: Estimates, bound: float) -> Outcome:
+    """Return whether some number is above a bound, with Holm's correction; all of them below it refute that."""
+    if not estimates:
+        return NOT_RUN
+    if shown(estimates, bound, "greater"):
+        return Outcome(True)
+    if all_show(estimates, bound, "less"):
+        return Outcome(False)
+    return Outcome(None, _needed(estimates, [e.value > bound for e in estimates.values()], [bound], every=False))
 
 
-def verdict(holds: Mapping[str, bool | None]) -> str:
-    """Return the verdict on a claim that was tested in several ways."""
-    words = {True: "Holds", False: "Does not hold", None: "Undecided"}
-    return "; ".join(f"{words[outcome]} ({metric})" for metric, outcome in holds.items()) + "."
+def everywhere_within(estimates: Estimates, margin: float) -> Outcome:
+    """Return whether all numbers are within a margin of 0; one outside, with Holm's correction, refutes that."""
+    if not estimates:
+        return NOT_RUN
+    if all_within(estimates, margin):
+        return Outcome(True)
+    if shown_outside(estimates, margin):
+        return Outcome(False)
+    inside = [abs(e.value) < margin for e in estimates.values()]
+    return Outcome(None, _needed(estimates, inside, [-margin, margin], every=True))
+
+
+def both(outcomes: Iterable[Outcome]) -> Outcome:
+    """Return whether all parts of a conjunction hold; one that does not refutes it."""
+    found = list(outcomes)
+    if not any(one.run for one in found):
+        return NOT_RUN
+    if any(one.holds is False for one in found):
+        return Outcome(False)
+    if all(one.holds for one in found):
+        return Outcome(True)
+    needed = [one.needed for one in found if one.holds is None]
+    return Outcome(None, max((n for n in needed if n), default=None) if all(needed) else None)
+
+
+def _needed(estimates: Estimates, supports: list[bool], bounds: list[float], *, every: bool) -> int | None:
+    """Return about how many seeds would decide.
+
+    Args:
+        estimates: The numbers.
+        supports: Whether each number supports the claim.
+        bounds: The bounds that intervals must exclude.
+        every: Whether all numbers must support the claim; otherwise one is enough.
+    """
+    needed = [max(units_needed(e, bound) or math.inf for bound in bounds) for e in estimates.values()]
+    for_it = [n for n, support in zip(needed, supports, strict=True) if support]
+    against = [n for n, support in zip(needed, supports, strict=True) if not support]
+    if every:
+        found = min(against) if against else max(for_it, default=math.inf)
+    else:
+        found = min(for_it) if for_it else max(against, default=math.inf)
+    return None if math.isinf(found) else int(found)

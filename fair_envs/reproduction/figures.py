@@ -1,4 +1,4 @@
-"""Plots of arms: box plots of test episodes, radar plots of actions, curves against a weight."""
+"""Plots of arms: dots with intervals, curves over time, and two numbers against each other."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,58 +8,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.reproduction.measures import Arm
 from fair_envs.support.aliases import Floats
 
 GREY = "#888888"
 INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
 
 
-def box_plot(panels: Mapping[str, Mapping[str, Floats]], path: Path, *, label: str, bold: str) -> None:
-    """Save one panel of boxes for each notion; a box shows the test episodes of all training seeds.
+def dot_plot(
+    panels: Mapping[str, Mapping[str, Mapping[str, Estimate]]],
+    path: Path,
+    *,
+    label: str,
+    line: float | None = None,
+) -> None:
+    """Save one panel for each title, with a row for each arm: dots with the intervals of one or more numbers.
 
     Args:
-        panels: Title to arms to values.
+        panels: Title to arms to numbers; a number has one colour in all panels.
         path: Path of the picture.
-        label: Label of the vertical axis.
-        bold: The arm that the others are compared with.
+        label: Label of the horizontal axis.
+        line: A value to mark; None: none.
     """
-    plt = _pyplot()
-    widest = max(len(arms) for arms in panels.values())
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(1.2 + len(panels) * (1.2 + 0.45 * widest), 4.2), squeeze=False, layout="constrained"
-    )
-    for axis, (title, arms) in zip(axes[0], panels.items(), strict=True):
-        boxes = axis.boxplot(
-            list(arms.values()), tick_labels=list(arms), patch_artist=True, flierprops={"markersize": 2}
-        )
-        for name, patch, median in zip(arms, boxes["boxes"], boxes["medians"], strict=True):
-            patch.set(facecolor=PALE if name == bold else "white", linewidth=2 if name == bold else 1)
-            median.set(color=WITH, linewidth=2)
-        axis.axhline(0, color=INK, linewidth=0.8, linestyle=":")
-        axis.set_title(title)
-        axis.tick_params(axis="x", rotation=60)
-    axes[0][0].set_ylabel(label)
-    _save(figure, path)
-
-
-def radar_plot(arms: Sequence[Arm], path: Path, *, actions: Sequence[str], groups: Sequence[str]) -> None:
-    """Save radar plots of the shares of actions: selected and executed (columns) by group (rows)."""
-    plt = _pyplot()
-    kinds = ("selected", "executed")
-    figure, axes = plt.subplots(
-        len(groups), 2, figsize=(10, 4.6 * len(groups)), subplot_kw={"projection": "polar"}, layout="constrained"
-    )
-    angles = np.linspace(0, 2 * np.pi, len(actions), endpoint=False)
-    for column, kind in enumerate(kinds):
-        for row, group in enumerate(groups):
-            axis = axes[row][column]
-            for arm in arms:
-                shares = arm.actions(kind)[row]
-                axis.plot(np.append(angles, angles[0]), np.append(shares, shares[0]), label=arm.label)
-            axis.set_xticks(angles, actions)
-            axis.set_title(f"{group}: {kind}")
-    axes[0][0].legend(loc="upper left", bbox_to_anchor=(-0.35, 1.15), fontsize="small")
+    tallest = max(len(arms) for arms in panels.values())
+    figure, grid = _grid(len(panels), columns=3, size=(4.6, 1.1 + 0.27 * tallest), sharex=True)
+    names = dict.fromkeys(name for arms in panels.values() for numbers in arms.values() for name in numbers)
+    colours = dict(zip(names, (WITHOUT, WITH, GREY, INK), strict=False))
+    for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
+        for k, numbers in enumerate(arms.values()):
+            for name, e in numbers.items():
+                error = [[e.value - e.low], [e.high - e.value]]
+                axis.errorbar(e.value, -k, xerr=error, fmt="o", color=colours[name], markersize=4, capsize=2)
+        if line is not None:
+            axis.axvline(line, color=INK, linewidth=0.8, linestyle=":")
+        axis.set_yticks(-np.arange(len(arms)), list(arms), fontsize="small")
+        axis.set(title=title, xlabel=label, ylim=(0.5 - len(arms), 0.5))
+        axis.grid(axis="y", color=PALE, linewidth=0.6)
+    for name, colour in colours.items():
+        grid[0][0].plot([], [], "o", color=colour, label=name)
+    if len(colours) > 1:
+        figure.legend(loc="outside lower center", ncols=len(colours), fontsize="small")
     _save(figure, path)
 
 
@@ -116,46 +103,6 @@ def history_sizes(panels: Mapping[str, Sequence[Floats]], path: Path) -> None:
             axis.plot(rows[:, 0] / 1000, rows[:, 1], color=WITHOUT, linewidth=1)
         axis.set(title=title, xlabel="thousand environment steps", ylim=(0, None))
     grid[0][0].set_ylabel("decisions remembered, mean over lanes")
-    _save(figure, path)
-
-
-def curves(arms: Mapping[float, Arm], path: Path, *, label: str) -> None:
-    """Save the disparity and both groups' returns against a weight, with intervals over training seeds."""
-    plt = _pyplot()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    _curve(left, arms, "dp_ratio", INK, "absolute ratio", absolute=True)
-    _half_the_turns(left)
-    left.set(xlabel=label, ylabel="demographic parity (0 is fair)", ylim=(0, None))
-    _curve(right, arms, "return[without]", WITHOUT, "without the attribute")
-    _curve(right, arms, "return[with]", WITH, "with the attribute")
-    right.set(xlabel=label, ylabel="reward per agent and step", ylim=(0, None))
-    right.legend()
-    _save(figure, path)
-
-
-def learning_plot(panels: Mapping[str, Sequence[Arm]], path: Path) -> None:
-    """Save the ratio in the rollouts of the trainings against agent steps, with intervals over training seeds.
-
-    Args:
-        panels: Title to arms.
-        path: Path of the picture.
-    """
-    plt = _pyplot()
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(5 * len(panels), 4), squeeze=False, sharey=True, layout="constrained"
-    )
-    for axis, (title, arms) in zip(axes[0], panels.items(), strict=True):
-        for arm in arms:
-            steps, ratios = arm.learning()
-            estimates = [mean_interval(column) for column in ratios.T]
-            (line,) = axis.plot(steps / 1e6, [e.value for e in estimates], label=arm.label)
-            low, high = [e.low for e in estimates], [e.high for e in estimates]
-            axis.fill_between(steps / 1e6, low, high, color=line.get_color(), alpha=0.15)
-        axis.axhline(0, color=INK, linewidth=0.8)
-        _half_the_turns(axis)
-        axis.set(title=title, xlabel="million agent steps")
-    axes[0][0].set_ylabel("ratio (N - S) / (N + S) in the rollout")
-    axes[0][0].legend(fontsize="small")
     _save(figure, path)
 
 
@@ -248,21 +195,6 @@ def _grid(panels: int, *, columns: int, size: tuple[float, float], **settings: A
     for axis in grid.flat[panels:]:
         axis.set_visible(False)
     return figure, grid
-
-
-def _half_the_turns(axis: Any) -> None:
-    """Draw the ratio that half the turns alone give."""
-    axis.axhline(1 / 3, color=INK, linewidth=0.8, linestyle=":")
-    axis.annotate(
-        "half the turns alone: 1/3", (0.99, 1 / 3), xycoords=("axes fraction", "data"), ha="right", va="bottom", size=8
-    )
-
-
-def _curve(axis: Any, arms: Mapping[float, Arm], name: str, colour: str, text: str, *, absolute: bool = False) -> None:
-    estimates = [arm.estimate(name, absolute=absolute) for arm in arms.values()]
-    weights = list(arms)
-    axis.plot(weights, [e.value for e in estimates], "o-", color=colour, label=text)
-    axis.fill_between(weights, [e.low for e in estimates], [e.high for e in estimates], color=colour, alpha=0.2)
 
 
 def _save(figure: Any, path: Path) -> None:

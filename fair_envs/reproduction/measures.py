@@ -1,26 +1,25 @@
-"""The numbers of a result: each notion's series over the test episodes, and its mean."""
+"""The numbers of one training seed: each notion's series over the test episodes, their means, and noise floors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
-from scipy.stats import linregress
 
 from fair_envs.metrics import (
-    Estimate,
+    Returns,
     conditional_parity,
     counterfactual_fairness,
     demographic_parity,
-    disparity_ratio,
-    mean_interval,
-    paired_difference,
-    price_interval,
     sensitive_returns,
+    total_variation,
 )
-from fair_envs.reproduction.experiment import Result
-from fair_envs.support.aliases import Floats
+from fair_envs.metrics.inference import noise_floor
+from fair_envs.reproduction.experiment import SENSITIVE, Result
+from fair_envs.reproduction.seeds import curve_numbers
+from fair_envs.support.aliases import Flags, Floats
 
 Series = dict[str, Floats]
+Form = Literal["ratio", "difference"]
 
 GROUPS = ("without", "with")  # the sensitive attribute
 
@@ -51,82 +50,63 @@ def series(result: Result, *, horizon: int) -> Series:
     return found
 
 
-@dataclass
-class Arm:
-    """One method with the results of its training seeds, in the order of the seeds.
+def numbers(result: Result, *, horizon: int, actions: Sequence[str]) -> dict[str, float]:
+    """Return the numbers of one seed.
 
-    Attributes:
-        label: The name in tables and plots.
-        results: One result per training seed.
-        horizon: Steps of an episode.
+    Each series of `series` has its mean; ratios, differences and totals also have the mean of their absolute values,
+    ``|dp_ratio|``, and its noise floor, ``noise |dp_ratio|``, where one is defined. ``selected[with][stay]`` is the
+    share of an action among those that the group selected, ``executed[with][stay]`` among those that it executed, and
+    ``selected, total variation`` the distance between the groups' shares. ``learned[with]`` is the curve of the group's
+    mean reward in the rollouts of the training.
     """
-
-    label: str
-    results: Sequence[Result]
-    horizon: int
-    _series: list[Series] = field(default_factory=list, repr=False)
-
-    @property
-    def series(self) -> list[Series]:
-        """Each seed's series."""
-        if not self._series:
-            self._series = [series(result, horizon=self.horizon) for result in self.results]
-        return self._series
-
-    def names(self) -> list[str]:
-        """Return the names of the numbers."""
-        return list(self.series[0])
-
-    def per_seed(self, name: str, *, absolute: bool = False) -> Floats:
-        """Return the number's mean over test episodes for each seed, or the mean of its absolute value."""
-        return np.array([np.mean(np.abs(s[name]) if absolute else s[name]) for s in self.series])
-
-    def estimate(self, name: str, *, absolute: bool = False) -> Estimate:
-        """Return the number's mean over seeds with its interval."""
-        return mean_interval(self.per_seed(name, absolute=absolute))
-
-    def against(self, other: "Arm", name: str, *, absolute: bool = False) -> Estimate:
-        """Return this arm's number minus the other's, paired by training seed."""
-        return paired_difference(self.per_seed(name, absolute=absolute), other.per_seed(name, absolute=absolute))
-
-    def price(self, classic: "Arm", name: str) -> Estimate:
-        """Return the price of fairness in percent of the other arm's number, paired by training seed."""
-        return price_interval(self.per_seed(name), classic.per_seed(name), paired=True, method="t")
-
-    def reduction(self, classic: "Arm", name: str) -> Estimate:
-        """Return how many percent the mean absolute number is below the other arm's."""
-        change = price_interval(
-            self.per_seed(name, absolute=True), classic.per_seed(name, absolute=True), paired=True, method="t"
-        )
-        return replace(change, value=-change.value, low=-change.high, high=-change.low)
-
-    def learning(self) -> tuple[Floats, Floats]:
-        """Return the agent steps at the end of each rollout of the training, and each seed's ratio in it.
-
-        The ratio is that of the groups' mean rewards in the rollout; shapes (rollouts,) and (seeds, rollouts).
-        """
-        rows = np.array([result.learning for result in self.results])
-        return rows[0, :, 0], disparity_ratio(rows[..., 1], rows[..., 2], floor=0)
-
-    def trend(self) -> Estimate:
-        """Return the rise of the ratio in the rollouts over the training's second half, by linear regression."""
-        steps, ratio = self.learning()
-        late = steps > steps[-1] / 2
-        if late.sum() < 2:  # no line
-            return mean_interval(np.full(len(ratio), np.nan))
-        slopes = [linregress(steps[late], seed[late]).slope for seed in ratio]
-        return mean_interval(np.array(slopes) * steps[-1] / 2)
-
-    def pooled(self, name: str) -> Floats:
-        """Return the series of all seeds, concatenated."""
-        return np.concatenate([s[name] for s in self.series])
-
-    def actions(self, kind: str) -> Floats:
-        """Return the shares of the actions in each group, shape (groups, actions); ``selected`` or ``executed``."""
-        counts = sum(np.asarray(getattr(result, kind), float) for result in self.results)
-        return np.asarray(counts / np.sum(counts, axis=1, keepdims=True))
+    found: dict[str, float] = {}
+    for name, values in series(result, horizon=horizon).items():
+        found[name] = float(values.mean())
+        if name.startswith(("dp_", "csp_", "cf_")):
+            found[f"|{name}|"] = float(np.abs(values).mean())
+    for form in ("ratio", "difference"):
+        unit = horizon if form == "difference" else 1
+        for name, floor in noise(result, form=form).items():
+            found[f"noise |{name}|"] = floor / unit
+    for kind in ("selected", "executed"):
+        shares = np.asarray(getattr(result, kind) / getattr(result, kind).sum(axis=1, keepdims=True))
+        found[f"{kind}, total variation"] = float(total_variation(shares[0], shares[1]))
+        for group, own in zip(GROUPS, shares, strict=True):
+            found |= {f"{kind}[{group}][{action}]": float(share) for action, share in zip(actions, own, strict=True)}
+    steps, *rewards = result.learning.T
+    for group, values in zip(GROUPS, rewards, strict=True):
+        found |= curve_numbers(f"learned[{group}]", steps, values)
+    return found
 
 
-def largest_absolute(arms: Sequence[Arm], names: Sequence[str]) -> float:
-    """Return the largest absolute value of the numbers over all arms, seeds and episodes: a reference for scaling."""
-    return max(float(np.abs(arm.pooled(name)).max()) for arm in arms for name in names)
+def noise(result: Result, *, form: Form) -> dict[str, float]:
+    """Return the noise floors of the absolute disparities, see `fair_envs.metrics.inference.noise_floor`.
+
+    For parity, the attribute is dealt at random among the agents of each episode. For the two games, the same game is
+    compared with itself in other episodes.
+    """
+    returns = result.ordinary
+    found = {f"dp_{form}": _dealt(returns, form)}
+    kinds = returns.attribute("preference")
+    for value in np.unique(kinds):
+        agents = [np.flatnonzero(row == value) for row in kinds]
+        if len({len(own) for own in agents}) == 1:  # otherwise their arrays have no common shape
+            values, sensitive = (
+                np.take_along_axis(array, np.array(agents), axis=1)
+                for array in (returns.values, returns.attribute(SENSITIVE))
+            )
+            found[f"csp_{form}[{value}]"] = _dealt(Returns(values, attributes={SENSITIVE: sensitive}), form)
+    if result.none is not None and result.everybody is not None:
+        none, everybody = result.none, result.everybody
+        again = Returns(np.roll(none.values, 1, axis=0), attributes=everybody.attributes)
+        found[f"cf_{form}"] = float(np.abs(counterfactual_fairness(again, none, form=form)).mean())
+    return found
+
+
+def _dealt(returns: Returns, form: Form) -> float:
+    """Return the noise floor of the disparity if the attribute is dealt among all agents of an episode."""
+
+    def gap(members: Flags) -> Floats:
+        return demographic_parity(Returns(returns.values, attributes={SENSITIVE: members}), form=form)
+
+    return noise_floor(gap, returns.members(SENSITIVE))

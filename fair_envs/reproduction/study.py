@@ -1,17 +1,23 @@
-"""The common parts of the studies of papers: running them, and the structure of their reports."""
+"""The common parts of the studies of papers: running them, and the structure of their pages."""
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
+from fair_envs.experiments import tables
 from fair_envs.experiments.executors import check_engine, run_cells
-from fair_envs.experiments.jobs import Job, merge
+from fair_envs.experiments.jobs import RECORD, Job, is_done
 from fair_envs.reproduction.claims import Claim
+from fair_envs.reproduction.seeds import TABLE, Arm, SeedRow, read_rows, write_rows
+from fair_envs.support.files import read_json
 
 ScaleName = Literal["smoke", "small", "full"]
+PRINTED, REPAIRED = "as printed", "repaired"
+"""The two methods that get a verdict: that of the paper, and our repaired version."""
 
 
 class Scaled(Protocol):
@@ -24,7 +30,27 @@ class Scaled(Protocol):
 
 ScaleT = TypeVar("ScaleT", bound=Scaled)
 KeyT = TypeVar("KeyT", bound=Hashable)
-ResultT = TypeVar("ResultT")
+
+
+class Size(NamedTuple):
+    """One line of the comparison of our scale with the paper's.
+
+    Attributes:
+        name: What is counted.
+        ours: Our number.
+        paper: The paper's; None: the paper does not say.
+    """
+
+    name: str
+    ours: float
+    paper: float | None
+
+
+class Picture(NamedTuple):
+    """A figure of the page: the name of its file, and what it shows."""
+
+    file: str
+    caption: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +63,7 @@ class Report(ABC, Generic[ScaleT]):
         name: Name of the scale.
         scale: The scale that was run.
         out: Folder of all output.
+        arms: The arms with their numbers, by their keys.
     """
 
     paper: ClassVar[str]
@@ -45,6 +72,7 @@ class Report(ABC, Generic[ScaleT]):
     name: str
     scale: ScaleT
     out: Path
+    arms: Mapping[Any, Arm]
 
     @property
     def command(self) -> str:
@@ -56,46 +84,104 @@ class Report(ABC, Generic[ScaleT]):
     def write(self) -> Path:
         """Write everything and return the report's path."""
         self.out.mkdir(parents=True, exist_ok=True)
-        self.write_numbers()
+        tables.write(
+            self.out, {arm.label: {name: arm.estimate(name) for name in arm.names} for arm in self.arms.values()}
+        )
         claims = self.claims()
-        (self.out / "claims.json").write_text(json.dumps([vars(claim) for claim in claims], indent=2) + "\n")
-        self.draw()
+        (self.out / "claims.json").write_text(json.dumps([claim.as_dict() for claim in claims], indent=2) + "\n")
         path = self.out / "report.md"
-        path.write_text(self.text(claims))
+        path.write_text("\n\n".join(self.parts(claims)) + "\n")
         return path
 
+    def parts(self, claims: Sequence[Claim]) -> Iterator[str]:
+        """Yield the parts of the page, which have the same order in every study."""
+        yield "## What the paper claims"
+        yield self.question()
+        yield "## What we ran"
+        yield self.runs()
+        yield tables.markdown(["", "ours", "the paper's", "factor"], [_size(line) for line in self.sizes()])
+        yield "## Verdicts"
+        yield self._verdicts(claims)
+        yield from (f"**{k}. {claim.text}** {claim.evidence}" for k, claim in enumerate(claims, start=1))
+        for title, text in self.sections().items():
+            yield f"## {title}"
+            yield text
+        yield "## Pictures"
+        for picture in self.draw():
+            yield f"![{picture.caption}]({picture.file})"
+            yield picture.caption
+        yield "## What would change our mind"
+        yield "\n".join(f"{k}. {claim.refuted}" for k, claim in enumerate(claims, start=1))
+        yield "## The command"
+        yield self._made()
+
+    def _verdicts(self, claims: Sequence[Claim]) -> str:
+        header = ["", "claim", "the method as printed", "our repair", "earlier verdict", "why it changed"]
+        return tables.markdown(
+            header,
+            [
+                [str(k), c.text, c.verdict(PRINTED), c.verdict(REPAIRED), c.earlier or "none", c.reason]
+                for k, c in enumerate(claims, start=1)
+            ],
+        )
+
+    def _made(self) -> str:
+        """Return how the numbers were made."""
+        jobs = {row.job: row for arm in self.arms.values() for row in arm.rows}
+        seconds, codes = sum(row.seconds for row in jobs.values()), sorted({row.code for row in jobs.values()})
+        return (
+            f"`{self.command}`\n\n{len(jobs)} cells, {seconds / 3600:.1f} CPU hours of training. The numbers of every "
+            f"seed are in `{TABLE}`; they were made by {len(codes)} version{'s' * (len(codes) != 1)} of the code "
+            f"({', '.join(code[:8] for code in codes)}). With the option `--merge` and this table, the command writes "
+            "the report again without training."
+        )
+
     @abstractmethod
-    def write_numbers(self) -> None:
-        """Write every arm's numbers into the report's folder, for programs."""
+    def question(self) -> str:
+        """Return what the paper claims."""
+
+    @abstractmethod
+    def runs(self) -> str:
+        """Return what was run, and what the numbers mean."""
+
+    @abstractmethod
+    def sizes(self) -> list[Size]:
+        """Return our scale beside the paper's."""
 
     @abstractmethod
     def claims(self) -> list[Claim]:
         """Return the paper's claims with the verdicts of our runs."""
 
     @abstractmethod
-    def draw(self) -> None:
-        """Save the figures."""
+    def sections(self) -> dict[str, str]:
+        """Return the tables by their titles; the first one has our numbers beside the paper's."""
 
     @abstractmethod
-    def text(self, claims: Sequence[Claim]) -> str:
-        """Return the report as Markdown."""
+    def draw(self) -> list[Picture]:
+        """Save the figures."""
+
+
+def _size(line: Size) -> list[str]:
+    if line.paper is None:
+        return [line.name, f"{line.ours:,g}", "not given", ""]
+    return [line.name, f"{line.ours:,g}", f"{line.paper:,g}", f"{line.ours / line.paper:.3g}"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(Generic[ScaleT, KeyT, ResultT]):
+class Study(Generic[ScaleT, KeyT]):
     """A paper's study.
 
     Attributes:
         scales: The available scales, by name.
-        cells: Function that returns the cells of a scale, in groups.
-        read: Function that reads a cell's result from its folder.
-        report: Function that creates the report from the scale's name, the scale, the groups' results and its folder.
+        cells: Function that returns the cells of a scale, in groups: one cell for each seed of an arm.
+        numbers: Function that returns the numbers of a cell from the group's key and the cell's folder.
+        report: Function that creates the report from the scale's name, the scale, the arms and its folder.
     """
 
     scales: Mapping[str, ScaleT]
     cells: Callable[[ScaleT], Mapping[KeyT, Sequence[Job]]]
-    read: Callable[[Path], ResultT]
-    report: Callable[[str, ScaleT, Mapping[KeyT, Sequence[ResultT]], Path], Report[ScaleT]]
+    numbers: Callable[[KeyT, Path], Mapping[str, float]]
+    report: Callable[[str, ScaleT, Mapping[KeyT, Arm], Path], Report[ScaleT]]
 
     def run(
         self,
@@ -111,52 +197,96 @@ class Study(Generic[ScaleT, KeyT, ResultT]):
     ) -> Path:
         """Run the missing cells and write the tables, figures and report; return the report's path.
 
+        The first seeds of all arms run before the second ones. The numbers of a cell are added to the table
+        ``seeds.csv.gz`` when it is done. A cell in the table is not run again, even if the code has changed since; the
+        table says which code made it.
+
         Args:
-            scale: ``"smoke"`` (minutes), ``"small"`` (under two hours on two cores) or ``"full"`` (the paper's
-                protocol).
-            out: A new folder for the cells and the report.
+            scale: ``"smoke"`` (minutes), ``"small"`` (hours on two cores) or ``"full"`` (the paper's protocol).
+            out: A new folder for the cells, the table and the report.
             jobs: Number of cells that run in parallel.
             engine: The engine that runs them, see `fair_envs.experiments.executors`.
             seeds: Number of training seeds of each cell; None: the scale's.
-            resume: Whether to continue in an existing folder; its finished cells are not run again.
-            merge_from: Folders of the same study, run on other machines, whose cells are reused.
+            resume: Whether to continue in an existing folder.
+            merge_from: Tables of the same study, or folders that contain one, whose cells are reused.
             progress: Whether to show a bar with the remaining time.
 
         Raises:
             ValueError: The scale or engine is unknown, the folder was started with another scale, ``seeds`` is less
-                than 1, or a folder in ``merge_from`` has no cells.
+                than 1, or a path in ``merge_from`` has no table.
             ImportError: The engine is not installed.
             FileExistsError: The folder exists and ``resume`` is False.
         """
         check_engine(engine, jobs)
-        folder = self._open(out, scale=scale, seeds=seeds, resume=resume, merge_from=merge_from)
+        rows = self._open(out, scale=scale, seeds=seeds, resume=resume, merge_from=merge_from)
         chosen = self.scales[scale]
         if seeds is not None:
             chosen = replace(cast(Any, chosen), seeds=seeds)
-        cells = self.cells(chosen)
-        everything = [cell for group in cells.values() for cell in group]
-        run_cells(everything, folder, engine=engine, jobs=jobs, progress=progress)
-        results = {key: [self.read(folder / cell.key) for cell in group] for key, group in cells.items()}
-        return self.report(scale, chosen, results, out).write()
+        groups = self.cells(chosen)
+        self._fill(rows, groups, out, jobs=jobs, engine=engine, progress=progress)
+        arms = {key: Arm(str(key), [rows[cell.identity] for cell in group]) for key, group in groups.items()}
+        return self.report(scale, chosen, arms, out).write()
 
-    def _open(self, out: Path, *, scale: str, seeds: int | None, resume: bool, merge_from: Sequence[Path]) -> Path:
-        """Return the folder of the cells, in a new folder or in one that is resumed."""
+    def _fill(
+        self,
+        rows: dict[str, SeedRow],
+        groups: Mapping[KeyT, Sequence[Job]],
+        out: Path,
+        *,
+        jobs: int,
+        engine: str,
+        progress: bool,
+    ) -> None:
+        """Run the cells without rows, and add these to ``rows`` and to the table in the folder."""
+        missing = [
+            (str(key), seed, key, cell) for key, group in groups.items() for seed, cell in enumerate(group)
+            if cell.identity not in rows
+        ]  # fmt: skip
+        folder = out / "cells"
+
+        def keep() -> None:
+            done = [one for one in missing if one[3].identity not in rows and is_done(one[3], folder)]
+            for name, seed, key, cell in done:
+                record = read_json(folder / cell.key / RECORD, dict)
+                rows[cell.identity] = SeedRow(
+                    arm=name,
+                    seed=seed,
+                    job=cell.identity,
+                    code=record["sources"],
+                    seconds=record["seconds"],
+                    numbers=self.numbers(key, folder / cell.key),
+                )
+            if done:
+                write_rows(out / TABLE, rows.values())
+
+        in_rounds = zip_longest(*(group for group in groups.values()))
+        waiting = [cell for several in in_rounds for cell in several if cell is not None and cell.identity not in rows]
+        run_cells(waiting, folder, engine=engine, jobs=jobs, progress=progress, each=keep)
+        write_rows(out / TABLE, rows.values())
+        rows.update(read_rows(out / TABLE))  # as stored, so that a report from the table is the same
+
+    def _open(
+        self, out: Path, *, scale: str, seeds: int | None, resume: bool, merge_from: Sequence[Path]
+    ) -> dict[str, SeedRow]:
+        """Return the rows that exist, in a new folder or in one that is resumed."""
         if scale not in self.scales:
             raise ValueError(f"scale must be one of {', '.join(map(repr, self.scales))}, got {scale!r}")
         if seeds is not None and seeds < 1:
             raise ValueError(f"seeds must be at least 1, got {seeds}")
-        missing = [str(source) for source in merge_from if not (source / "cells").is_dir()]
+        missing = [str(path) for path in merge_from if not (path / TABLE if path.is_dir() else path).is_file()]
         if missing:
             raise ValueError(
-                f"merge_from (--merge) must name folders of this study, got {', '.join(missing)} without cells"
+                f"merge_from (--merge) must name tables of this study or folders with one, got {', '.join(missing)} "
+                f"without {TABLE}"
             )
         if out.exists() and not resume:
             raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
         begun = out / "scale.txt"  # protects the report of another scale
         if begun.is_file() and begun.read_text() != scale:
             raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
-        folder = out / "cells"
-        folder.mkdir(parents=True, exist_ok=True)
+        rows: dict[str, SeedRow] = {}
+        for source in [*merge_from, *([out] if (out / TABLE).is_file() else [])]:
+            rows |= read_rows(source)
+        (out / "cells").mkdir(parents=True, exist_ok=True)
         begun.write_text(scale)
-        merge([source / "cells" for source in merge_from], folder)
-        return folder
+        return rows

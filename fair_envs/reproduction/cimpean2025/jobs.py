@@ -127,9 +127,9 @@ class TradeOffCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the tests' arrays and return how long the training took."""
-        started = time.perf_counter()
+        started = time.process_time()
         model, sizes = self.train()
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         arrays = {"sizes": sizes, **self.test(model, misaligned=False).arrays("policies")}
         if self.setting.world == "hiring":
             arrays |= self.test(model, misaligned=True).arrays("misread")
@@ -280,12 +280,12 @@ class ScriptedCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the test's arrays."""
-        started = time.perf_counter()
+        started = time.process_time()
         arrays = self.test(misaligned=False).arrays("policies") | {"sizes": np.zeros((0, 2))}
         if self.world == "hiring":
             arrays |= self.test(misaligned=True).arrays("misread")
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
-        return {"seconds": time.perf_counter() - started}
+        return {"seconds": time.process_time() - started}
 
     def test(self, *, misaligned: bool) -> Policies:
         """Return the results of the simple policies."""
@@ -315,7 +315,7 @@ class SingleCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the test's arrays and return how long the training took."""
-        started = time.perf_counter()
+        started = time.process_time()
         learned = LearnedPolicy(
             train_single(
                 SingleTraining(
@@ -327,7 +327,7 @@ class SingleCell(Job):
                 )
             )
         )
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         policies = measured([lambda env: learned], self.world, episodes=self.episodes, parameters=self.parameters)
         np.savez_compressed(part / "arrays.npz", **policies.arrays("policies"), sizes=np.zeros((0, 2)))  # type: ignore[arg-type]
         return {"seconds": seconds}

@@ -87,7 +87,7 @@ class Found:
         misread: The same policies, measured with a history that pairs each decision with the next person; None if this
             was not tested.
         sizes: Number of remembered decisions during the training: rows of environment steps and mean size.
-        seconds: Wall-clock time of the training.
+        seconds: CPU time of the training.
     """
 
     cell: Mapping[str, Any]

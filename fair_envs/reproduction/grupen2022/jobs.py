@@ -80,7 +80,7 @@ class TeamCell(Job):
         started, rows = time.perf_counter(), TeamRows(every=self.training.row)
         follow = following(self.training)
         model = train_team(self.training, follow=follow, rows=rows)
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         rules = make_rules(self.training.env_id, **self.training.parameters)
         states, first = follow.states if follow else {}, TEST_SEEDS + TEST_EACH * self.training.seed
         settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}

@@ -109,7 +109,7 @@ class LearnedCell(Job):
         """Write the results of the tests and of the training, and return how long the training took."""
         started, course = time.perf_counter(), DisparityCurve()
         model: Any = train_long_term(self.training, callback=course)
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         arrays = {**self.test(model), **{TRAINING + name: value for name, value in course.arrays().items()}}
         if model.massager is not None:
             arrays |= {BEHIND + name: value for name, value in self.test(model, shield=True).items()}

@@ -45,6 +45,10 @@ class Point(NamedTuple):
         """The weights (alpha, beta)."""
         return self.alpha, self.beta
 
+    def __str__(self) -> str:
+        """Return its name in the table of seeds."""
+        return f"{self.observation} {self.penalty} {self.label}"
+
     @property
     def label(self) -> str:
         """Its name in tables and plots."""
@@ -140,11 +144,11 @@ class UntrainedCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the test's arrays."""
-        started = time.perf_counter()
+        started = time.process_time()
         rules = fair_envs.make_rules("FairHarvest-v0", **self.parameters)
         arrays = played_arrays(self._policy(rules), rules, episodes=self.episodes, seed=self.seed)
         np.savez_compressed(part / "arrays.npz", **arrays, learning=np.zeros((0, 3)))  # type: ignore[arg-type]
-        return {"seconds": time.perf_counter() - started}
+        return {"seconds": time.process_time() - started}
 
     def _policy(self, rules: Any) -> Policy:
         if self.name == "random":

@@ -3,437 +3,581 @@
 The paper trains PPO and fair-PPO on the allelopathic harvest over a grid of weights (alpha, beta) for three penalties
 and reports the price of fairness and one number for unfairness. The paper does not define this number. Its Table 1
 is consistent with a raw difference of group totals divided by the largest one in the set of runs, not with a ratio.
-Every claim is therefore tested with three metrics.
+Claims are therefore tested with the ratio and with the difference. The plan of the study is in
+``docs/reproduction/lamalfa2025/plan.md``.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from fair_envs.baselines.ppo.fair_ppo import ModeName
-from fair_envs.baselines.training import Training
+import numpy as np
+
 from fair_envs.experiments import tables
 from fair_envs.experiments.tables import listed
-from fair_envs.metrics import Estimate, mean_interval, paired_difference, price_of_fairness
+from fair_envs.metrics import Estimate, disparity_ratio, mean_interval
+from fair_envs.metrics.inference import welch
 from fair_envs.reproduction import figures, study
-from fair_envs.reproduction.claims import Claim, all_of, exceeds, verdict, within
-from fair_envs.reproduction.experiment import Cell, Result, read_result
-from fair_envs.reproduction.measures import Arm, largest_absolute
+from fair_envs.reproduction.claims import (
+    Claim,
+    Outcome,
+    both,
+    everywhere_above,
+    everywhere_below,
+    everywhere_within,
+    somewhere_above,
+)
+from fair_envs.reproduction.experiment import read_result
+from fair_envs.reproduction.lamalfa2025.jobs import (
+    ALONE,
+    OBSERVATIONS,
+    PENALTIES,
+    PPO,
+    SCALES,
+    UNTRAINED,
+    Notion,
+    Observation,
+    Point,
+    Scale,
+    Weights,
+    cells,
+)
+from fair_envs.reproduction.lamalfa2025.published import AGENTS, EPISODES, HORIZON, TABLE_1
+from fair_envs.reproduction.measures import GROUPS, numbers
+from fair_envs.reproduction.seeds import Arm
+from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Size
 
-Notion = Literal["dp", "csp", "cf"]  # the notions that are penalised, by their short names
-Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
-Point = tuple[Notion, Variant, float, float]  # penalty, variant, alpha, beta
-GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
-PENALTIES: tuple[Notion, ...] = ("dp", "csp", "cf")
-DIAGONAL = ((0.25, 0.25), (0.5, 0.5), (1.0, 1.0))
-VARIANTS: tuple[Variant, ...] = ("own credit", "weighted", "p3o", "paper_literal", "authors")
 ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
-GROUPS = ("full speed", "half speed")
 FORMS = ("ratio", "difference")
+METHODS = {PRINTED: "paper_literal", REPAIRED: "shaped"}  # the mode of each method that gets a verdict
 HIGH = 0.75  # weights of at least this count as high
-MARGIN = 10  # percentage points within which prices count as similar; our choice, the paper gives none
-
-PAPER_TABLE_1: dict[Notion, dict[tuple[float, float], tuple[float, float, tuple[float, ...]]]] = {
-    # penalty: (alpha, beta): price in % for non-sensitive, for sensitive, unfairness (two values: the two preferences)
-    "dp": {
-        (0.0, 0.25): (-56, -53, (0.23,)),
-        (0.5, 0.5): (-52, -50, (0.26,)),
-        (1.0, 1.0): (-47, -47, (0.29,)),
-        (0.25, 0.25): (-45, -44, (0.29,)),
-    },
-    "csp": {
-        (0.75, 0.25): (-57, -54, (0.15, 0.14)),
-        (1.0, 0.0): (-57, -55, (0.15, 0.15)),
-        (0.5, 1.0): (-56, -54, (0.15, 0.14)),
-        (1.0, 1.0): (-47, -46, (0.17, 0.19)),
-    },
-    "cf": {
-        (1.0, 1.0): (-38, -42, (0.25,)),
-        (0.75, 0.5): (-33, -39, (0.28,)),
-        (0.0, 0.75): (5, 18, (0.41,)),
-        (0.25, 0.75): (1, 5, (0.44,)),
-    },
-}
+MARGINS = {"price": 10.0, "low weights": 10.0, "component": 5.0, "trend": 0.05, "actions": 0.1}
+"""Percentage points between prices; percent of reduction; slope of the ratio; total variation. See the plan."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """The scale of the study.
-
-    Attributes:
-        seeds: Number of training seeds of each cell.
-        steps: Agent steps of each training.
-        horizon: Steps of an episode, in training and test.
-        episodes: Number of test episodes of each cell.
-        points: Weights (alpha, beta) of each penalty in the mode ``shaped``.
-        variants: Other modes, run at (1, 1) with the penalty on demographic parity.
-        curve: Weights alpha at which the penalty on demographic parity is run with beta = 0.
-        training: Other settings of the training.
-        parameters: Other parameters of the environment.
-    """
-
-    seeds: int
-    steps: int
-    horizon: int
-    episodes: int
-    points: Sequence[tuple[float, float]]
-    variants: Sequence[Variant] = ()
-    curve: Sequence[float] = ()
-    training: Mapping[str, Any]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-
-SMALL: Mapping[str, Any] = {"lanes": 8, "n_steps": 100, "batch_size": 4096}
-SCALES: dict[str, Scale] = {
-    "smoke": Scale(
-        seeds=2, steps=96_000, horizon=100, episodes=4, points=((1.0, 1.0),), curve=(0.0, 1.0), training=SMALL
-    ),
-    "small": Scale(
-        seeds=5,
-        steps=1_280_000,  # 107 episodes of 40 agents: about 35 minutes on two cores
-        horizon=300,
-        episodes=50,
-        points=DIAGONAL,
-        variants=VARIANTS,
-        curve=(0.0, 0.25, 0.5, 1.0, 2.0, 4.0),
-        training=SMALL,
-    ),
-    "full": Scale(
-        seeds=5,
-        steps=120_000_000,  # 1000 episodes of 3000 steps of 40 agents, as in the paper
-        horizon=3000,
-        episodes=1000,
-        points=tuple(product(GRID, GRID)),
-        variants=VARIANTS,
-        curve=(0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0),
-        training={"lanes": 8, "n_steps": 250, "batch_size": 16_384},
-    ),
-}
-
-
-def cells(scale: Scale) -> dict[Point, list[Cell]]:
-    """Return the study's cells: each penalty, mode and pair of weights with its training seeds."""
-    weights = ((0.0, 0.0), *scale.points)
-    points: list[Point] = [(penalty, "shaped", alpha, beta) for penalty in PENALTIES for alpha, beta in weights]
-    points += [("dp", variant, 1.0, 1.0) for variant in scale.variants]
-    points += [("dp", "shaped", alpha, 0.0) for alpha in scale.curve]
-    return {point: [cell(scale, point, seed) for seed in range(scale.seeds)] for point in dict.fromkeys(points)}
-
-
-def cell(scale: Scale, point: Point, seed: int) -> Cell:
-    """Return one cell; with weights of 0, fair-PPO equals PPO bit for bit, and the penalty only selects the worlds."""
-    penalty, variant, alpha, beta = point
-    if (alpha, beta) == (0.0, 0.0) and penalty == "csp":
-        penalty = "dp"  # the same training
-    training = Training(
-        env_id="FairHarvest-v0",
-        parameters={**scale.parameters, "horizon": scale.horizon},
-        algorithm="fair-ppo",
-        steps=scale.steps,
-        penalty=penalty,
-        mode="shaped" if variant == "own credit" else variant,
-        credit="own" if variant == "own credit" else "common",
-        alpha=alpha,
-        beta=beta,
-        seed=seed,
-        **scale.training,
-    )
-    return Cell(training=training, episodes=scale.episodes)
-
-
-def label_of(point: Point) -> str:
-    """Return the name of an arm in tables and plots."""
-    _, variant, alpha, beta = point
-    if (alpha, beta) == (0.0, 0.0):
-        return "PPO"
-    return f"({alpha:g}, {beta:g})" if variant == "shaped" else f"{variant} ({alpha:g}, {beta:g})"
+Test = Callable[[Mapping[str, Estimate]], Outcome]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report(study.Report[Scale]):
-    """The tables, figures and verdicts of a study.
-
-    Attributes:
-        arms: The methods with their results.
-    """
+    """The tables, figures and verdicts of the study; the keys of the arms are points, or names of policies."""
 
     paper = "lamalfa2025"
     scales = SCALES
 
-    arms: Mapping[Point, Arm]
+    # --------------------------------------------------------------------------------------------- arms
 
-    def classic(self, penalty: Notion) -> Arm:
+    def ppo(self, observation: Observation, penalty: Notion) -> Arm:
         """Return PPO in the worlds of a penalty."""
-        return self.arms[(penalty, "shaped", 0.0, 0.0)]
+        return self.arms[Point(observation, penalty, "shaped", *PPO)]
 
-    def fair(self, penalty: Notion) -> dict[Point, Arm]:
-        """Return the fair arms of a penalty in the mode ``shaped``, at the points of the scale."""
+    def fair(self, observation: Observation, penalty: Notion, variant: str = "shaped") -> dict[Weights, Arm]:
+        """Return the arms of a penalty in a mode by their weights, without PPO."""
         return {
-            (penalty, "shaped", point[0], point[1]): self.arms[(penalty, "shaped", point[0], point[1])]
-            for point in self.scale.points
-            if point != (0.0, 0.0)
+            key.weights: arm
+            for key, arm in self.arms.items()
+            if isinstance(key, Point)
+            and (key.observation, key.penalty, key.variant) == (observation, penalty, variant)
+            and key.weights != PPO
+            and key.alpha <= 1
         }
 
-    def drawn(self, penalty: Notion) -> list[Arm]:
-        """Return the arms of a penalty for one plot: PPO and those with equal weights."""
-        return [self.classic(penalty), *(arm for point, arm in self.fair(penalty).items() if point[2] == point[3])]
+    def per_observation(self, tested: Mapping[str, Mapping[Observation, Outcome]]) -> dict[str, Outcome]:
+        """Return outcomes of several tests by ``TEST, OBSERVATION``."""
+        return {
+            ", ".join(part for part in (test, observation) if part): outcome
+            for test, outcomes in tested.items()
+            for observation, outcome in outcomes.items()
+        }
 
-    def unfairness(self, penalty: Notion, form: str) -> list[str]:
-        """Return the names of a penalty's numbers: one, or one for each preference."""
-        return [f"csp_{form}[red]", f"csp_{form}[blue]"] if penalty == "csp" else [f"{penalty}_{form}"]
+    def reductions(self, observation: Observation, penalty: Notion, form: str, variant: str) -> dict[str, Estimate]:
+        """Return by how many percent each point reduces unfairness, for each of the penalty's numbers."""
+        classic = self.ppo(observation, penalty)
+        return {
+            _name(weights) + name[name.find("[") :].rstrip("|") * ("[" in name): arm.reduction(classic, name)
+            for weights, arm in self.fair(observation, penalty, variant).items()
+            for name in _unfairness(penalty, form)
+        }
 
-    def write_numbers(self) -> None:
-        """Write every arm's numbers."""
-        tables.write(
-            self.out, {f"{point[0]} {arm.label}": self.numbers(point, arm) for point, arm in self.arms.items()}
-        )
-
-    def numbers(self, point: Point, arm: Arm) -> dict[str, Estimate]:
-        """Return an arm's numbers: means, absolute means, price of fairness and difference from PPO."""
-        classic = self.classic(point[0])
-        found = {name: arm.estimate(name) for name in arm.names()}
-        for name in [name for name in arm.names() if "ratio" in name or "difference" in name]:
-            found[f"|{name}|"] = arm.estimate(name, absolute=True)
-            found[f"|{name}| minus PPO's"] = arm.against(classic, name, absolute=True)
-        for name in ("return[without]", "return[with]", "game[without]", "game[with]"):
-            found[f"price of {name} %"] = arm.price(classic, name)
-        return found
-
-    # ------------------------------------------------------------------------------------------- tables
-
-    def paper_table(self) -> str:
-        """Return Table 1 of the paper beside our numbers."""
-        header = ["penalty", "(alpha, beta)", "paper: price N / S, unfairness", "price N %", "price S %"]
-        header += ["ratio", "difference per agent and step", "max-abs scaled"]
-        rows = []
+    def price_gaps(self, observation: Observation, variant: str) -> dict[str, Estimate]:
+        """Return the price for full speed minus that for half speed at each point, in percentage points."""
+        found = {}
         for penalty in PENALTIES:
-            arms = {(0.0, 0.0): self.classic(penalty)} | {p[2:]: arm for p, arm in self.fair(penalty).items()}
-            for point in dict.fromkeys([*arms, *PAPER_TABLE_1[penalty]]):
-                rows.append(
-                    [penalty, f"({point[0]:g}, {point[1]:g})" if any(point) else "PPO", self._paper(penalty, point)]
-                )
-                rows[-1] += self._ours(penalty, arms[point]) if point in arms else ["not run"] * 5
-        return tables.markdown(header, rows)
-
-    def _paper(self, penalty: Notion, point: tuple[float, ...]) -> str:
-        entry = PAPER_TABLE_1[penalty].get((point[0], point[1]))
-        if entry is None:
-            return ""
-        without, having, unfairness = entry
-        return f"{without:+g} % / {having:+g} %, {', '.join(f'{u:.2f}' for u in unfairness)}"
-
-    def _ours(self, penalty: Notion, arm: Arm) -> list[str]:
-        classic = self.classic(penalty)
-        game = "game" if penalty == "cf" else "return"
-        row = [
-            "0" if arm is classic else tables.show(arm.price(classic, f"{game}[{group}]"), digits=1)
-            for group in ("without", "with")
-        ]
-        for form in ("ratio", "difference"):
-            row.append("; ".join(tables.show(arm.estimate(n, absolute=True)) for n in self.unfairness(penalty, form)))
-        row.append("; ".join(tables.show(self.scaled(penalty, arm, n)) for n in self.unfairness(penalty, "total")))
-        return row
-
-    def scaled(self, penalty: Notion, arm: Arm, name: str) -> Estimate:
-        """Return the mean absolute raw difference over the largest one of the penalty's arms (`shaped` and PPO)."""
-        reference = [self.classic(penalty), *self.fair(penalty).values()]
-        largest = largest_absolute(reference, self.unfairness(penalty, "total"))
-        return mean_interval(arm.per_seed(name, absolute=True) / largest)
-
-    def modes_table(self) -> str:
-        """Return the results of the modes at (1, 1) with the penalty on demographic parity."""
-        header = ["mode", "return N", "return S", "ratio", "ratio minus PPO's", "price N %", "price S %"]
-        classic = self.classic("dp")
-        chosen = {"PPO": classic, "shaped (1, 1)": self.arms[("dp", "shaped", 1.0, 1.0)]}
-        chosen |= {self.arms[p].label: self.arms[p] for p in self.arms if p[1] != "shaped"}
-        rows: list[list[tables.Cell]] = [
-            [
-                label,
-                arm.estimate("return[without]"),
-                arm.estimate("return[with]"),
-                arm.estimate("dp_ratio", absolute=True),
-                "" if arm is classic else arm.against(classic, "dp_ratio", absolute=True),
-                "" if arm is classic else tables.show(arm.price(classic, "return[without]"), digits=1),
-                "" if arm is classic else tables.show(arm.price(classic, "return[with]"), digits=1),
-            ]
-            for label, arm in chosen.items()
-        ]
-        return tables.markdown(header, rows)
-
-    def twins_table(self) -> str:
-        """Return the effect of flipping the attribute of all agents that have it, in the ordinary game."""
-        header = [
-            "penalty",
-            "(alpha, beta)",
-            "networks of the new group",
-            "networks of the old group (attribute alone)",
-        ]
-        rows: list[list[tables.Cell]] = [
-            [penalty, arm.label, arm.estimate("twin_own"), arm.estimate("twin_same")]
-            for (penalty, *_), arm in self.arms.items()
-        ]
-        return tables.markdown(header, rows)
-
-    def trend_table(self) -> str:
-        """Return whether the disparity still rose at the end of the trainings."""
-        header = ["penalty", "(alpha, beta)", "rise in the second half"]
-        return tables.markdown(header, [[penalty, arm.label, arm.trend()] for (penalty, *_), arm in self.arms.items()])
+            classic, kind = self.ppo(observation, penalty), _kind(penalty)
+            for weights, arm in self.fair(observation, penalty, variant).items():
+                prices = [arm.price(classic, f"{kind}[{group}]") for group in GROUPS]
+                found[f"{penalty} {_name(weights)}"] = _price_gap(arm, classic, kind, prices)
+        return found
 
     # ------------------------------------------------------------------------------------------- claims
 
     def claims(self) -> list[Claim]:
         """Return the paper's claims with the verdicts of our runs."""
         return [
-            self._reduction_claim(),
-            self._conditional_claim(),
-            self._counterfactual_claim(),
-            self._price_claim(),
+            self._largest_reduction(),
+            self._conditional(),
+            self._counterfactual(),
+            self._trend(),
+            self._price(),
+            self._components(),
+            self._alike(),
         ]
 
-    def _reductions(self, penalty: Notion, form: str) -> dict[str, Estimate]:
-        """Return the percentage by which each point reduces the absolute number, for each of the penalty's numbers."""
-        classic = self.classic(penalty)
+    def _by_form(
+        self, penalty: Notion, test: Callable[[Mapping[str, Estimate]], Outcome]
+    ) -> dict[str, dict[str, Outcome]]:
+        """Return the outcomes of a test of reductions for each method, form and observation."""
         return {
-            f"{arm.label}{name[name.find('[') :] if '[' in name else ''}": arm.reduction(classic, name)
-            for arm in self.fair(penalty).values()
-            for name in self.unfairness(penalty, form)
-        }
-
-    def _reduction_claim(self) -> Claim:
-        found = {form: self._reductions("dp", form) for form in FORMS}
-        best = {form: max(values.values(), key=lambda e: e.value) for form, values in found.items()}
-        return Claim(
-            "Fair-PPO reduces demographic disparity by up to 50 to 60 %.",
-            verdict({form: exceeds(e, 50) for form, e in best.items()}),
-            _evidence(found),
-        )
-
-    def _conditional_claim(self) -> Claim:
-        found = {form: self._reductions("csp", form) for form in FORMS}
-        return Claim(
-            "Conditional statistical parity improves in both preference groups, everywhere on the grid.",
-            verdict(
+            method: self.per_observation(
                 {
-                    f"{form}, at the {len(self.fair('csp'))} points run": all_of(exceeds(e, 0) for e in values.values())
-                    for form, values in found.items()
+                    form: {seen: test(self.reductions(seen, penalty, form, variant)) for seen in OBSERVATIONS}
+                    for form in FORMS
                 }
-            ),
-            _evidence(found),
-        )
-
-    def _counterfactual_claim(self) -> Claim:
-        found = {form: self._reductions("cf", form) for form in FORMS}
-        holds = {}
-        for form, values in found.items():
-            improves = {p[2:]: exceeds(values[label_of(p)], 0) for p in self.fair("cf")}
-            high = [ok for weights, ok in improves.items() if min(weights) >= HIGH]
-            low = [ok for weights, ok in improves.items() if min(weights) < HIGH]
-            both_sides = bool(high and low) or None
-            holds[form] = all_of([both_sides, *high, *(None if ok is None else not ok for ok in low)])
-        return Claim("Counterfactual fairness improves only at high weights.", verdict(holds), _evidence(found))
-
-    def _price_claim(self) -> Claim:
-        gaps = {
-            f"{penalty} {arm.label}": self.price_gap(penalty, arm)
-            for penalty in PENALTIES
-            for arm in self.fair(penalty).values()
+            )
+            for method, variant in METHODS.items()
         }
-        metric = f"within {MARGIN} percentage points"
-        return Claim(
-            "The price of fairness is similar for both groups.",
-            verdict({metric: all_of(within(gap, MARGIN) for gap in gaps.values())}),
-            "Price for N minus price for S, in percentage points: " + listed(gaps, digits=0),
-        )
 
-    def price_gap(self, penalty: Notion, arm: Arm) -> Estimate:
-        """Return the price for the group without the attribute minus that for the other, paired by training seed."""
-        kind = "game" if penalty == "cf" else "return"
-        prices = (
-            price_of_fairness(arm.per_seed(f"{kind}[{g}]"), self.classic(penalty).per_seed(f"{kind}[{g}]"))
-            for g in ("without", "with")
-        )
-        return paired_difference(*prices)
-
-    # ------------------------------------------------------------------------------------- figures and text
-
-    def draw(self) -> None:
-        """Save the figures."""
-        panels: dict[str, tuple[Notion, str]] = {
-            "demographic parity": ("dp", "dp_{}"),
-            "parity among red": ("csp", "csp_{}[red]"),
-            "parity among blue": ("csp", "csp_{}[blue]"),
-            "counterfactual": ("cf", "cf_{}"),
-        }
-        for form, label in (("ratio", "ratio (N - S) / (N + S)"), ("difference", "difference per agent and step")):
-            boxes = {
-                title: {
-                    arm.label: arm.pooled(name.format(form))
-                    for arm in (self.classic(penalty), *self.fair(penalty).values())
-                }
-                for title, (penalty, name) in panels.items()
-            }
-            figures.box_plot(boxes, self.out / f"boxes-{form}.png", label=label, bold="PPO")
-        for penalty in PENALTIES:
-            figures.radar_plot(self.drawn(penalty), self.out / f"radar-{penalty}.png", actions=ACTIONS, groups=GROUPS)
-        titles = {"dp": "demographic parity", "csp": "conditional parity (all agents)", "cf": "the two games"}
-        figures.learning_plot({titles[p]: self.drawn(p) for p in PENALTIES}, self.out / "learning.png")
-        if self.scale.curve:
-            curve = {alpha: self.arms[("dp", "shaped", alpha, 0.0)] for alpha in self.scale.curve}
-            figures.curves(curve, self.out / "alpha.png", label="alpha (beta = 0)")
-
-    def text(self, claims: Sequence[Claim]) -> str:
-        """Return the report as Markdown."""
-        s = self.scale
-        results = [result for arm in self.arms.values() for result in arm.results]
-        distinct = {json.dumps(result.cell, sort_keys=True): result.seconds for result in results}
-        trainings, seconds = len(distinct), sum(distinct.values())
+    def _evidence(self, penalty: Notion) -> str:
+        """Return the reductions of the ratio for each method and observation."""
         parts = [
-            f"Made by `{self.command}`: {trainings} trainings, {s.seeds} seeds (0 to {s.seeds - 1}) a cell, "
-            f"{s.steps:,} agent steps each ({seconds / trainings:.0f} s on one core), episodes of {s.horizon} steps, "
-            f"{s.episodes} test episodes a cell. Brackets hold 95 % intervals over training seeds (Student's t; "
-            "differences and prices are paired by seed). N: agents at full speed; S: agents with the sensitive "
-            "attribute, at half speed. Unfairness is the mean over test episodes of the absolute value. Max-abs "
-            "scaling divides by the largest absolute raw difference of group totals in any test episode of PPO and of "
-            "the `shaped` arms of the same penalty; all arms are divided by one number, so that it falls by the same "
-            "percentage as the raw difference.",
-            "## The paper's table beside ours",
-            self.paper_table(),
-            "## The paper's claims",
-            *[f"**{c.text}** {c.verdict}\n\n{c.evidence}." for c in claims],
-            "## Other modes at (1, 1), demographic parity",
-            self.modes_table(),
-            "## Twins: the effect of flipping the attribute of all agents that have it",
-            "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual episode.",
-            self.twins_table(),
-            "## Whether the trainings had converged",
-            "Rise of the ratio of the groups' rewards in the rollouts over the second half of the training (slope of a "
-            "straight line times half the training).",
-            self.trend_table(),
-            "## Figures",
-            "Boxes show test episodes of all training seeds; radar plots the shares of selected and of executed "
-            "actions; learning curves the ratio in the rollouts of the training. Radar plots and learning curves show "
-            "PPO and the arms with equal weights.",
-            *[f"![{path.stem}]({path.name})" for path in sorted(self.out.glob("*.png"))],
+            f"{method}, {seen}: {listed(found, digits=0, unit=' %')}"
+            for method, variant in METHODS.items()
+            for seen in OBSERVATIONS
+            if (found := self.reductions(seen, penalty, "ratio", variant))
         ]
-        return "\n\n".join(parts) + "\n"
+        return "Reduction of the ratio. " + "; ".join(parts) + "."
+
+    def _largest_reduction(self) -> Claim:
+        return Claim(
+            text="Fair-PPO reduces demographic disparity by up to 50 to 60 %.",
+            outcomes=self._by_form("dp", lambda found: somewhere_above(found, 50)),
+            evidence=self._evidence("dp"),
+            refuted="A reduction below 50 % at every point.",
+            earlier="holds",
+            reason="The earlier verdict was about the repaired method only, with one observation.",
+        )
+
+    def _conditional(self) -> Claim:
+        return Claim(
+            text="Conditional statistical parity improves in both preference groups, everywhere on the grid.",
+            outcomes=self._by_form("csp", lambda found: everywhere_above(found, 0)),
+            evidence=self._evidence("csp"),
+            refuted="A point at which the disparity within one preference grows.",
+            earlier="holds at 3 points",
+            reason="Four more points, the second observation, and the printed method.",
+        )
+
+    def _counterfactual(self) -> Claim:
+        def only_high(found: Mapping[str, Estimate]) -> Outcome:
+            high = {name: e for name, e in found.items() if _lowest(name) >= HIGH}
+            low = {name: e for name, e in found.items() if name not in high}
+            return both([everywhere_above(high, 0), everywhere_below(low, MARGINS["low weights"])])
+
+        return Claim(
+            text="Counterfactual fairness improves only at high weights.",
+            outcomes=self._by_form("cf", only_high),
+            evidence=self._evidence("cf"),
+            refuted=f"A point with a weight below {HIGH} that reduces the disparity by more than "
+            f"{MARGINS['low weights']:g} %, or no reduction at (1, 1).",
+            earlier="does not hold",
+            reason="More points, the second observation, and the printed method.",
+        )
+
+    def _trend(self) -> Claim:
+        found = {
+            seen: {
+                f"{penalty} {weight}": slope
+                for penalty in PENALTIES
+                for weight, slope in self.slopes(seen, penalty).items()
+            }
+            for seen in OBSERVATIONS
+        }
+        outcomes = {seen: everywhere_within(slopes, MARGINS["trend"]) for seen, slopes in found.items()}
+        return Claim(
+            text="There is no trend in alpha or in beta.",
+            outcomes={PRINTED: {}, REPAIRED: self.per_observation({"": outcomes})},
+            evidence="Slope of the ratio against each weight. "
+            + "; ".join(f"{seen}: {listed(slopes)}" for seen, slopes in found.items())
+            + ".",
+            refuted=f"A slope that is shown to be outside {MARGINS['trend']} of 0.",
+            reason="There was no verdict. The printed method was run at too few points for slopes.",
+        )
+
+    def slopes(self, observation: Observation, penalty: Notion) -> dict[str, Estimate]:
+        """Return the coefficients of the linear regression of the ratio on alpha and beta over the penalty's points.
+
+        Each seed gives one regression over all points; the interval is over seeds.
+        """
+        arms = {PPO: self.ppo(observation, penalty), **self.fair(observation, penalty)}
+        columns = np.array([(1.0, *weights) for weights in arms])
+        if np.linalg.matrix_rank(columns) < 3:
+            return {}
+        names = _unfairness(penalty, "ratio")
+        ratios = np.array([np.mean([arm.values(name) for name in names], axis=0) for arm in arms.values()])
+        found = np.linalg.lstsq(columns, ratios, rcond=None)[0]
+        return {"alpha": mean_interval(found[1]), "beta": mean_interval(found[2])}
+
+    def _price(self) -> Claim:
+        found = {
+            method: {seen: self.price_gaps(seen, variant) for seen in OBSERVATIONS}
+            for method, variant in METHODS.items()
+        }
+        return Claim(
+            text="The price of fairness is similar for both groups.",
+            outcomes={
+                method: self.per_observation(
+                    {"": {seen: everywhere_within(gaps, MARGINS["price"]) for seen, gaps in of.items()}}
+                )
+                for method, of in found.items()
+            },
+            evidence="Price for full speed minus price for half speed, in percentage points. " + _told(found, digits=0),
+            refuted=f"A point at which the prices differ by more than {MARGINS['price']:g} percentage points.",
+            earlier="does not hold",
+            reason="More points, the second observation, and the printed method.",
+        )
+
+    def _components(self) -> Claim:
+        found = {}
+        for seen in OBSERVATIONS:
+            arms = self.fair(seen, "dp")
+            found[seen] = {
+                _name(weights): arms[weights].reduction(self.ppo(seen, "dp"), "|dp_ratio|")
+                for weights in ALONE
+                if weights in arms
+            }
+        return Claim(
+            text="Both components of the penalty contribute.",
+            outcomes={
+                PRINTED: {},
+                REPAIRED: self.per_observation({"": {seen: _contribute(each) for seen, each in found.items()}}),
+            },
+            evidence="Reduction of the ratio by each component without the other. "
+            + "; ".join(f"{seen}: {listed(each, digits=0, unit=' %')}" for seen, each in found.items())
+            + ". As printed, the component with alpha has no gradient.",
+            refuted=f"A component whose reduction is within {MARGINS['component']:g} % of 0, or below it.",
+            reason="There was no verdict, because beta was never run without alpha.",
+        )
+
+    def _alike(self) -> Claim:
+        found = {
+            method: {
+                seen: {
+                    f"{penalty} {_name(weights)}": arm.estimate("selected, total variation")
+                    for penalty in PENALTIES
+                    for weights, arm in self.fair(seen, penalty, variant).items()
+                }
+                for seen in OBSERVATIONS
+            }
+            for method, variant in METHODS.items()
+        }
+        return Claim(
+            text="The groups behave alike.",
+            outcomes={
+                method: self.per_observation(
+                    {"": {seen: everywhere_below(each, MARGINS["actions"]) for seen, each in of.items()}}
+                )
+                for method, of in found.items()
+            },
+            evidence="Total variation distance between the groups' shares of selected actions. "
+            + _told(found, digits=2),
+            refuted=f"A point at which the distance is above {MARGINS['actions']}.",
+            reason="There was no verdict.",
+        )
+
+    # ------------------------------------------------------------------------------------------- the page
+
+    def question(self) -> str:
+        """Return what the paper claims."""
+        return (
+            "Fair-PPO subtracts a penalty on the disparity between two groups of agents from PPO's objective. The "
+            "weight alpha is that of the disparity of past rewards, beta that of the disparity of predicted values. "
+            "The paper reports, for three notions of fairness, that it halves the disparity at a similar price for "
+            "both groups."
+        )
+
+    def runs(self) -> str:
+        """Return what was run, and what the numbers mean."""
+        s = self.scale
+        return (
+            f"Harvest with episodes of {s.horizon} steps and two observations: `ten` (ten numbers, as in the published "
+            "code) and `extended` (also the four neighbouring cells). The method as printed is the mode "
+            f"`paper_literal`; our repair is the mode `shaped`. Each arm has {s.seeds} training seeds, and each "
+            f"training has {s.episodes} test episodes of its own. Brackets hold 95 % intervals over training seeds. "
+            "Arms are compared with Welch's t, prices and reductions with its delta method, and nothing is paired. N: "
+            "agents at full speed; S: agents with the sensitive attribute, at half speed. The ratio is (N - S) / (N + "
+            "S) of the group totals, the difference is per agent and step. Unfairness is the mean absolute value over "
+            "test episodes: 0 is fair, and half the turns alone give a ratio of 1/3. The noise floor is that number if "
+            "the attribute is dealt at random.\n\n"
+            "No weight of the paper corresponds to ours. As printed, the term with alpha has no gradient; in the "
+            "published code alpha and beta cancel. In our repair, costs are multiplied by the group's size, so that at "
+            "alpha = 1 an agent of the group ahead gains nothing from its own reward: the jump between 0.5 and 1 is a "
+            "property of this unit."
+        )
+
+    def sizes(self) -> list[Size]:
+        """Return our scale beside the paper's."""
+        s = self.scale
+        return [
+            Size("training seeds of an arm", s.seeds, 1),
+            Size("agent steps of a training", s.steps, EPISODES * HORIZON * AGENTS),
+            Size("training episodes", round(s.steps / AGENTS / s.horizon), EPISODES),
+            Size("steps of an episode", s.horizon, HORIZON),
+            Size("test episodes of an arm", s.episodes * s.seeds, EPISODES),
+            Size("points of the grid, all penalties", sum(map(len, s.points.values())) + len(PENALTIES), 75),
+            Size("observations", len(OBSERVATIONS), 1),
+        ]
+
+    def sections(self) -> dict[str, str]:
+        """Return the tables by their titles."""
+        return {
+            "The observation decides the conclusion": self.observations_table(),
+            **{f"The paper's table beside ours, observation `{seen}`": self.paper_table(seen) for seen in OBSERVATIONS},
+            "Who pays": self.levelling_table(),
+            "Twins: the effect of flipping the attribute of all agents that have it": (
+                "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual "
+                "episode.\n\n" + self.twins_table()
+            ),
+            "Whether the trainings had converged": (
+                "Rise of the ratio in the rollouts over the second half of the training (slope of a straight line "
+                "times half the training).\n\n" + self.trend_table()
+            ),
+        }
+
+    def observations_table(self) -> str:
+        """Return PPO, the published code and policies without training, with both observations."""
+        header = ["policy", "observation", "reward N", "reward S", "ratio", "noise floor", "difference", "n"]
+        rows: list[list[tables.Cell]] = []
+        shown = {(name, "any"): self.arms[name] for name in UNTRAINED}
+        shown |= {("PPO", seen): self.ppo(seen, "dp") for seen in OBSERVATIONS}
+        shown |= {
+            (point.label, point.observation): arm
+            for point, arm in self.arms.items()
+            if isinstance(point, Point) and point.variant not in ("shaped", "paper_literal")
+        }
+        for (name, seen), arm in shown.items():
+            rows.append([name, seen, *self._level(arm), str(arm.seeds)])
+        text = tables.markdown(header, rows)
+        change = self.ppo("extended", "dp").minus(self.ppo("ten", "dp"), "|dp_ratio|")
+        return f"PPO's ratio with `extended` minus that with `ten`: {tables.show(change)} (Welch).\n\n{text}"
+
+    def _level(self, arm: Arm) -> list[tables.Cell]:
+        return [
+            arm.estimate("return[without]"),
+            arm.estimate("return[with]"),
+            arm.estimate("|dp_ratio|"),
+            f"{arm.estimate('noise |dp_ratio|').value:.3f}",
+            arm.estimate("|dp_difference|"),
+        ]
+
+    def paper_table(self, observation: Observation) -> str:
+        """Return Table 1 of the paper beside our numbers."""
+        header = ["penalty", "mode", "(alpha, beta)", "paper: price N / S, unfairness", "price N %", "price S %"]
+        header += ["ratio", "noise floor", "difference"]
+        rows = []
+        for penalty in PENALTIES:
+            classic = self.ppo(observation, penalty)
+            rows.append([penalty, "", "PPO", "", "0", "0", *_unfair(classic, penalty)])
+            for variant in METHODS.values():
+                for weights, arm in self.fair(observation, penalty, variant).items():
+                    paper = str(TABLE_1[penalty].get(weights, ""))
+                    prices = [
+                        tables.show(arm.price(classic, f"{_kind(penalty)}[{group}]"), digits=1) for group in GROUPS
+                    ]
+                    rows.append([penalty, variant, _name(weights), paper, *prices, *_unfair(arm, penalty)])
+        return tables.markdown(header, rows)
+
+    def levelling_table(self) -> str:
+        """Return how the difference fell: by the loss of the group ahead, or by the gain of the other."""
+        header = ["observation", "penalty", "mode", "(alpha, beta)", "fall of the difference", "loss of N", "gain of S",
+                  "share of the fall that is N's loss"]  # fmt: skip
+        rows: list[list[tables.Cell]] = []
+        for seen in OBSERVATIONS:
+            for penalty in ("dp", "csp"):
+                classic = self.ppo(seen, penalty)
+                for variant in METHODS.values():
+                    for weights, arm in self.fair(seen, penalty, variant).items():
+                        loss = classic.minus(arm, "return[without]")
+                        gain = arm.minus(classic, "return[with]")
+                        fall = loss.value + gain.value
+                        share = f"{100 * loss.value / fall:.0f} %" if fall > 0 else "the difference grew"
+                        difference = welch(classic.values("dp_difference"), arm.values("dp_difference"))
+                        rows.append([seen, penalty, variant, _name(weights), difference, loss, gain, share])
+        return tables.markdown(header, rows)
+
+    def twins_table(self) -> str:
+        """Return the effect of flipping the attribute of all agents that have it, in the ordinary game."""
+        header = ["observation", "penalty", "arm", "networks of the new group", "networks of the old group"]
+        rows: list[list[tables.Cell]] = [
+            [point.observation, point.penalty, point.label, arm.estimate("twin_own"), arm.estimate("twin_same")]
+            for point, arm in self.arms.items()
+            if isinstance(point, Point)
+        ]
+        return tables.markdown(header, rows)
+
+    def trend_table(self) -> str:
+        """Return whether the disparity still rose at the end of the trainings."""
+        rows: list[list[tables.Cell]] = [
+            [point.observation, point.penalty, point.label, _rise(arm)]
+            for point, arm in self.arms.items()
+            if isinstance(point, Point)
+        ]
+        return tables.markdown(["observation", "penalty", "arm", "rise in the second half"], rows)
+
+    def draw(self) -> list[Picture]:
+        """Save the figures."""
+        drawn = []
+        for seen in OBSERVATIONS:
+            panels = {
+                penalty: {
+                    "PPO": self.ppo(seen, penalty),
+                    **{
+                        f"{variant} {_name(weights)}".removeprefix("shaped "): arm
+                        for variant in METHODS.values()
+                        for weights, arm in self.fair(seen, penalty, variant).items()
+                    },
+                }
+                for penalty in PENALTIES
+            }
+            file = f"rewards-{seen}.png"
+            figures.dot_plot(
+                {
+                    penalty: {
+                        name: {words: arm.estimate(f"{_kind(penalty)}[{group}]") for group, words in WORDS.items()}
+                        for name, arm in arms.items()
+                    }
+                    for penalty, arms in panels.items()
+                },
+                self.out / file,
+                label="reward per agent and step",
+            )
+            drawn.append(Picture(file, f"Rewards of both groups by penalty and weights, observation `{seen}`."))
+            file = f"ratio-{seen}.png"
+            figures.dot_plot(
+                {
+                    penalty: {
+                        name: {
+                            "ratio": _mean_of(arm, _unfairness(penalty, "ratio")),
+                            "noise floor": _mean_of(arm, [f"noise {n}" for n in _unfairness(penalty, "ratio")]),
+                        }
+                        for name, arm in arms.items()
+                    }
+                    for penalty, arms in panels.items()
+                },
+                self.out / file,
+                label="unfairness: mean |ratio| (0 is fair, 1/3: half the turns alone)",
+                line=1 / 3,
+            )
+            drawn.append(Picture(file, f"Unfairness by penalty and weights, observation `{seen}`."))
+        figures.course_plot(
+            {
+                seen: {
+                    "PPO": _ratio_curve(self.ppo(seen, "dp")),
+                    **{_name(w): _ratio_curve(arm) for w, arm in self.fair(seen, "dp").items() if w[0] == w[1]},
+                }
+                for seen in OBSERVATIONS
+            },
+            self.out / "learning.png",
+            points={},
+            label="agent steps",
+        )
+        drawn.append(Picture("learning.png", "The ratio in the rollouts of the trainings (dp), with equal weights."))
+        return drawn
 
 
-def _evidence(found: Mapping[str, Mapping[str, Estimate]]) -> str:
-    return "Reduction of the " + "; of the ".join(
-        f"{form}: {listed(values, digits=0, unit=' %')}" for form, values in found.items()
-    )
+WORDS = dict(zip(GROUPS, ("full speed", "half speed"), strict=True))
 
 
-def arms_of(scale: Scale, results: Mapping[Point, Sequence[Result]]) -> dict[Point, Arm]:
-    """Return the arms of the study."""
-    return {point: Arm(label_of(point), group, scale.horizon) for point, group in results.items()}
+def _told(found: Mapping[str, Mapping[Observation, Mapping[str, Estimate]]], *, digits: int) -> str:
+    """Return numbers by method and observation as text."""
+    parts = [
+        f"{method}, {seen}: {listed(each, digits=digits)}"
+        for method, of in found.items()
+        for seen, each in of.items()
+        if each
+    ]
+    return "; ".join(parts) + "."
+
+
+def _name(weights: Weights) -> str:
+    return f"({weights[0]:g}, {weights[1]:g})"
+
+
+def _lowest(name: str) -> float:
+    """Return the lower of the weights in a name of `_name`."""
+    return min(float(part) for part in name[1 : name.index(")")].split(","))
+
+
+def _kind(penalty: Notion) -> str:
+    """Return the name of the groups' rewards in the worlds of a penalty."""
+    return "game" if penalty == "cf" else "return"
+
+
+def _unfairness(penalty: Notion, form: str) -> list[str]:
+    """Return the names of a penalty's numbers: one, or one for each preference."""
+    return [f"|csp_{form}[{value}]|" for value in ("red", "blue")] if penalty == "csp" else [f"|{penalty}_{form}|"]
+
+
+def _unfair(arm: Arm, penalty: Notion) -> list[str]:
+    """Return an arm's ratio, its noise floor and its difference as texts."""
+    ratio, difference = _unfairness(penalty, "ratio"), _unfairness(penalty, "difference")
+    floors = [f"{arm.estimate(f'noise {name}').value:.3f}" for name in ratio]
+    return [
+        "; ".join(tables.show(arm.estimate(name)) for name in ratio),
+        "; ".join(floors),
+        "; ".join(tables.show(arm.estimate(name)) for name in difference),
+    ]
+
+
+def _price_gap(arm: Arm, classic: Arm, kind: str, prices: list[Estimate]) -> Estimate:
+    """Return the difference of the prices of both groups, which come from the same trainings, by the delta method."""
+    fair, own = np.zeros(arm.seeds), np.zeros(classic.seeds)  # each seed's part in the difference
+    for group, price, sign in zip(GROUPS, prices, (1, -1), strict=True):
+        mean = classic.values(f"{kind}[{group}]").mean()
+        fair += sign * 100 * arm.values(f"{kind}[{group}]") / mean
+        own += sign * (100 + price.value) * classic.values(f"{kind}[{group}]") / mean
+    around = welch(fair, own)  # its value is 0
+    value = prices[0].value - prices[1].value
+    return replace(around, value=value, low=around.low + value, high=around.high + value)
+
+
+def _contribute(each: Mapping[str, Estimate]) -> Outcome:
+    """Return whether every component alone reduces the disparity; one that changes nothing refutes that."""
+    shown = everywhere_above(each, 0)
+    nothing = [everywhere_below({name: e}, MARGINS["component"]) for name, e in each.items()]
+    return Outcome(False) if any(one.holds for one in nothing) else shown
+
+
+def _mean_of(arm: Arm, names: list[str]) -> Estimate:
+    """Return the mean of several numbers of each seed."""
+    return mean_interval(np.mean([arm.values(name) for name in names], axis=0))
+
+
+def _ratio_curve(arm: Arm) -> figures.Curve:
+    """Return the ratio of the groups' rewards in the rollouts."""
+    curves = [arm.curve(f"learned[{group}]") for group in GROUPS]
+    return figures.Curve(curves[0].times, disparity_ratio(curves[0].seeds, curves[1].seeds, floor=0))
+
+
+def _rise(arm: Arm) -> Estimate:
+    """Return the rise of the ratio in the rollouts over the training's second half, by linear regression."""
+    from scipy.stats import linregress
+
+    steps, ratio = _ratio_curve(arm)
+    late = steps > steps[-1] / 2
+    if late.sum() < 2:  # no line
+        return mean_interval(np.full(len(ratio), np.nan))
+    return mean_interval(np.array([linregress(steps[late], seed[late]).slope for seed in ratio]) * steps[-1] / 2)
+
+
+def _numbers(key: Point | str, folder: Path) -> dict[str, float]:
+    result = read_result(folder)
+    horizon = result.cell.get("training", result.cell)["parameters"]["horizon"]
+    return numbers(result, horizon=horizon, actions=ACTIONS)
 
 
 main = study.Study(
     scales=SCALES,
     cells=cells,
-    read=read_result,
-    report=lambda name, scale, results, out: Report(name=name, scale=scale, arms=arms_of(scale, results), out=out),
+    numbers=_numbers,
+    report=lambda name, scale, arms, out: Report(name=name, scale=scale, arms=arms, out=out),
 ).run

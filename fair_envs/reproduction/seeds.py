@@ -1,0 +1,140 @@
+"""The numbers of every training seed of a study, in one compressed table that another machine can continue."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fair_envs.metrics import Estimate, mean_interval, price_interval
+from fair_envs.metrics.inference import welch
+from fair_envs.reproduction.figures import Curve
+from fair_envs.support.aliases import Floats
+from fair_envs.support.files import damaged, first_line, replace_file
+
+TABLE = "seeds.csv.gz"
+AT = "@"  # between the name of a curve and the place of a point
+DIGITS = 7  # significant digits of stored numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedRow:
+    """The result of one seed of an arm.
+
+    Attributes:
+        arm: Name of the arm.
+        seed: The seed.
+        job: Identity of the work, see `fair_envs.experiments.jobs.Job.identity`.
+        code: Hash of the code that did it.
+        seconds: CPU time of the training.
+        numbers: Its numbers by name; a point of a curve is named ``NAME@PLACE``.
+    """
+
+    arm: str
+    seed: int
+    job: str
+    code: str
+    seconds: float
+    numbers: Mapping[str, float]
+
+
+def write_rows(path: Path, rows: Iterable[SeedRow]) -> None:
+    """Write rows as a compressed CSV, atomically: a column for each number, empty where it is undefined."""
+    import pandas as pd
+
+    plain = [{**vars(row), "numbers": None, **row.numbers} for row in rows]
+    frame = pd.DataFrame.from_records(plain).drop(columns="numbers", errors="ignore")
+    buffer = BytesIO()
+    compression: Any = {"method": "gzip", "mtime": 0}  # equal rows give equal files
+    frame.to_csv(buffer, index=False, float_format=f"%.{DIGITS}g", compression=compression)
+    replace_file(path, buffer.getvalue())
+
+
+def read_rows(path: Path) -> dict[str, SeedRow]:
+    """Return the rows of a table by their jobs.
+
+    Args:
+        path: The table, or a folder that contains it.
+
+    Raises:
+        FileNotFoundError: There is no table.
+        ValueError: The table is damaged.
+    """
+    import pandas as pd
+
+    file = path / TABLE if path.is_dir() else path
+    try:
+        frame = pd.read_csv(file, dtype={"arm": str, "job": str, "code": str})
+        texts = frame[["arm", "job", "code"]].to_dict("records")
+        numbers = frame.drop(columns=["arm", "job", "code"]).astype(float).to_dict("records")
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # damaged archives and tables raise many kinds of errors
+        raise damaged(file, f"it is not a table of seeds ({type(error).__name__}: {first_line(error)})") from error
+    found = {}
+    for text, own in zip(texts, numbers, strict=True):
+        seed, seconds = int(own.pop("seed")), own.pop("seconds")
+        defined = {str(name): value for name, value in own.items() if not np.isnan(value)}
+        found[text["job"]] = SeedRow(**text, seed=seed, seconds=seconds, numbers=defined)
+    return found
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A method with the numbers of its training seeds, which are the units of all intervals.
+
+    Attributes:
+        label: The name in tables and plots.
+        rows: One row for each seed.
+    """
+
+    label: str
+    rows: Sequence[SeedRow]
+
+    @property
+    def seeds(self) -> int:
+        """The number of seeds."""
+        return len(self.rows)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the numbers that are not points of curves."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.numbers if AT not in name))
+
+    def values(self, name: str) -> Floats:
+        """Return a number of each seed, shape (seeds,); NaN where it is undefined."""
+        return np.array([row.numbers.get(name, np.nan) for row in self.rows])
+
+    def estimate(self, name: str) -> Estimate:
+        """Return a number's mean over the seeds with its interval; undefined seeds are left out."""
+        return mean_interval(self.values(name), undefined="omit")
+
+    def minus(self, other: "Arm", name: str) -> Estimate:
+        """Return this arm's number minus the other's; seeds are not paired, since trainings diverge at once."""
+        one, two = (values[~np.isnan(values)] for values in (self.values(name), other.values(name)))
+        return welch(one, two)
+
+    def price(self, other: "Arm", name: str) -> Estimate:
+        """Return how much the number is above the other arm's, in percent of it."""
+        return price_interval(self.values(name), other.values(name), method="t")
+
+    def reduction(self, other: "Arm", name: str) -> Estimate:
+        """Return how much the number is below the other arm's, in percent of it."""
+        found = self.price(other, name)
+        return replace(found, value=-found.value, low=-found.high, high=-found.low)
+
+    def curve(self, name: str) -> Curve:
+        """Return a curve: its places, shape (P,), and each seed's values, shape (seeds, P)."""
+        start = name + AT
+        columns = dict.fromkeys(column for row in self.rows for column in row.numbers if column.startswith(start))
+        places = np.array([float(column[len(start) :]) for column in columns])
+        values = np.stack([self.values(column) for column in columns], axis=1)
+        order = np.argsort(places)
+        return Curve(places[order], values[:, order])
+
+
+def curve_numbers(name: str, places: Iterable[float], values: Iterable[float]) -> dict[str, float]:
+    """Return a curve as numbers of a row."""
+    return {f"{name}{AT}{place:g}": float(value) for place, value in zip(places, values, strict=True)}
