@@ -1,6 +1,6 @@
 """The demonstration: PPO and fair-PPO on FairHarvest, their returns and disparities, plots and an animation."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -18,8 +18,9 @@ from fair_envs.experiments.executors import run_cells
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures
 from fair_envs.reproduction.experiment import Cell, read_policy, read_result
-from fair_envs.reproduction.lamalfa2025.report import ACTIONS, GROUPS
-from fair_envs.reproduction.measures import Arm
+from fair_envs.reproduction.lamalfa2025.report import ACTIONS, WORDS
+from fair_envs.reproduction.measures import numbers as numbers_of
+from fair_envs.reproduction.seeds import Arm, SeedRow
 from fair_envs.support.aliases import Pixels
 from fair_envs.support.seeds import TEST_SEEDS
 
@@ -59,9 +60,7 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
     need_pictures()
     cells = {name: [cell(alpha, seed, steps=steps) for seed in range(seeds)] for name, alpha in WEIGHTS.items()}
     run_cells([c for group in cells.values() for c in group], out / "cells", jobs=jobs, progress=progress)
-    arms = {
-        name: Arm(name, [read_result(out / "cells" / c.key) for c in group], HORIZON) for name, group in cells.items()
-    }
+    arms = {name: arm(name, [out / "cells" / c.key for c in group]) for name, group in cells.items()}
     numbers = compare(arms["PPO"], arms["fair-PPO"])
     tables.write_csv(out / "table.csv", numbers)
     tables.write_json(out / "table.json", numbers)
@@ -69,7 +68,7 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
     draw(arms, out)
     shown = cells["fair-PPO"][0]
     film(shown, out / "cells" / shown.key, out / "episode.gif")
-    Console().print(f"Saved in {out}: table.csv, table.json, boxes.png, radar.png, episode.gif")
+    Console().print(f"Saved in {out}: table.csv, table.json, disparities.png, actions.png, episode.gif")
     return lower
 
 
@@ -94,16 +93,26 @@ def cell(alpha: float, seed: int, *, steps: int) -> Cell:
     return Cell(training=training, episodes=EPISODES)
 
 
+def arm(name: str, folders: Sequence[Path]) -> Arm:
+    """Return the numbers of a method's cells."""
+    rows = []
+    for seed, folder in enumerate(folders):
+        result = read_result(folder)
+        found = numbers_of(result, horizon=HORIZON, actions=ACTIONS)
+        rows.append(SeedRow(arm=name, seed=seed, job="", code="", seconds=result.seconds, numbers=found))
+    return Arm(name, rows)
+
+
 def compare(classic: Arm, fair: Arm) -> dict[str, dict[str, Estimate]]:
-    """Return each number for PPO, for fair-PPO, and the difference, paired by training seed."""
-    rows: dict[str, dict[str, Estimate]] = {}
-    for label, name in NUMBERS.items():
-        plain, absolute = name.strip("|"), name.startswith("|")
-        rows[label] = {
-            "PPO": classic.estimate(plain, absolute=absolute),
-            "fair-PPO": fair.estimate(plain, absolute=absolute),
-            "difference": fair.against(classic, plain, absolute=absolute),
+    """Return each number for PPO, for fair-PPO, and the difference, with Welch's interval."""
+    rows: dict[str, dict[str, Estimate]] = {
+        label: {
+            "PPO": classic.estimate(name),
+            "fair-PPO": fair.estimate(name),
+            "difference": fair.minus(classic, name),
         }
+        for label, name in NUMBERS.items()
+    }
     for group, words in (("without", "full speed"), ("with", "half speed")):
         rows[f"price of fairness, {words}, %"] = {"fair-PPO": fair.price(classic, f"return[{group}]")}
     return rows
@@ -122,19 +131,28 @@ def show(numbers: Mapping[str, Mapping[str, Estimate]], *, seeds: int, steps: in
     lower = difference.high < 0
     console.print(
         f"fair-PPO's absolute demographic-parity ratio is {'below' if lower else 'NOT shown to be below'} PPO's: "
-        f"paired difference {tables.show(difference)}."
+        f"difference {tables.show(difference)}."
     )
     console.print("0 is fair; half the turns alone give a ratio of 1/3.")
     return lower
 
 
 def draw(arms: Mapping[str, Arm], out: Path) -> None:
-    """Save the box plot of the disparities and the radar plots of the actions."""
-    names = {"demographic parity": "dp_ratio", "parity among red": "csp_ratio[red]"}
-    names |= {"parity among blue": "csp_ratio[blue]", "counterfactual": "cf_ratio"}
-    boxes = {title: {label: arm.pooled(name) for label, arm in arms.items()} for title, name in names.items()}
-    figures.box_plot(boxes, out / "boxes.png", label="ratio (N - S) / (N + S)", bold="PPO")
-    figures.radar_plot(list(arms.values()), out / "radar.png", actions=ACTIONS, groups=GROUPS)
+    """Save the disparities and the shares of the actions."""
+    names = {"parity": "dp_ratio", "among red": "csp_ratio[red]", "among blue": "csp_ratio[blue]", "games": "cf_ratio"}
+    disparities = {
+        title: {label: {"|ratio|": own.estimate(f"|{name}|")} for label, own in arms.items()}
+        for title, name in names.items()
+    }
+    figures.dot_plot(disparities, out / "disparities.png", label="mean |ratio|, 0 is fair", line=1 / 3)
+    actions = {
+        label: {
+            action: {words: own.estimate(f"executed[{group}][{action}]") for group, words in WORDS.items()}
+            for action in ACTIONS
+        }
+        for label, own in arms.items()
+    }
+    figures.dot_plot(actions, out / "actions.png", label="share of the executed actions")
 
 
 def film(shown: Cell, folder: Path, path: Path) -> None:

@@ -32,7 +32,7 @@ def dot_plot(
     tallest = max(len(arms) for arms in panels.values())
     figure, grid = _grid(len(panels), columns=3, size=(4.6, 1.1 + 0.27 * tallest), sharex=True)
     names = dict.fromkeys(name for arms in panels.values() for numbers in arms.values() for name in numbers)
-    colours = dict(zip(names, (WITHOUT, WITH, GREY, INK), strict=False))
+    colours = dict(zip(names, (WITHOUT, WITH, GREY, INK, *(f"C{k}" for k in range(10))), strict=False))
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
         for k, numbers in enumerate(arms.values()):
             for name, e in numbers.items():

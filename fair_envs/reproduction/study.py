@@ -260,8 +260,16 @@ class Study(Generic[ScaleT, KeyT]):
                 write_rows(out / TABLE, rows.values())
 
         in_rounds = zip_longest(*(group for group in groups.values()))
-        waiting = [cell for several in in_rounds for cell in several if cell is not None and cell.identity not in rows]
-        run_cells(waiting, folder, engine=engine, jobs=jobs, progress=progress, each=keep)
+        waiting = {cell.identity: cell for several in in_rounds for cell in several if cell is not None}
+        run_cells(
+            [cell for identity, cell in waiting.items() if identity not in rows],
+            folder,
+            engine=engine,
+            jobs=jobs,
+            progress=progress,
+            each=keep,
+        )
+        keep()
         write_rows(out / TABLE, rows.values())
         rows.update(read_rows(out / TABLE))  # as stored, so that a report from the table is the same
 

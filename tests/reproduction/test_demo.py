@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.reproduction import demo
-from fair_envs.reproduction.measures import Arm
-from tests.reproduction.test_measures import HORIZON, result
+from fair_envs.reproduction.seeds import Arm
+from tests.reproduction.test_measures import arm_of, result
 
 RATIO = "demographic parity, |ratio|"
 
@@ -18,7 +18,7 @@ RATIO = "demographic parity, |ratio|"
 def arm(label: str, gaps: Sequence[float]) -> Arm:
     """Return an arm of three seeds in which full speed earns 10 and the gap, half speed 10 less it: gap / 10."""
     found = [result([10 + gap, 10 - gap, 10 + gap, 10 - gap]) for gap in gaps]
-    return Arm(label, [replace(r, twins={"own": r.twins["own"], "same": r.twins["own"]}) for r in found], HORIZON)
+    return arm_of(label, [replace(r, twins={"own": r.twins["own"], "same": r.twins["own"]}) for r in found])
 
 
 def test_the_difference_is_fair_ppo_minus_ppo() -> None:

@@ -1,4 +1,4 @@
-"""The figures are drawn from what the arms hold."""
+"""The figures are drawn from the numbers of the arms."""
 
 from pathlib import Path
 
@@ -7,23 +7,29 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from fair_envs.metrics import mean_interval
 from fair_envs.reproduction import figures
-from fair_envs.reproduction.measures import Arm
-from tests.reproduction.test_measures import HORIZON, result
+
+ONE, OTHER = mean_interval([1.0, 2.0, 4.0]), mean_interval([3.0, 3.5, 5.0])
 
 
 def test_every_figure_is_saved_as_a_picture(tmp_path: Path) -> None:
-    arms = [Arm(name, [result([40, 10, 20, 20]), result([30, 10, 20, 20])], HORIZON) for name in ("PPO", "fair")]
-    boxes = {"parity": {arm.label: arm.pooled("dp_ratio") for arm in arms}}
-    figures.box_plot(boxes, tmp_path / "new" / "boxes.png", label="ratio", bold="PPO")
-    figures.radar_plot(arms, tmp_path / "new" / "radar.png", actions=("stay", "go"), groups=("full", "half"))
-    figures.curves({0.0: arms[0], 1.0: arms[1]}, tmp_path / "new" / "curve.png", label="alpha")
-    figures.learning_plot({"parity": arms}, tmp_path / "new" / "learning.png")
-    for name in ("boxes", "radar", "curve", "learning"):
-        assert (tmp_path / "new" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    new = tmp_path / "new"
+    figures.dot_plot({"parity": {"PPO": {"reward": ONE, "floor": OTHER}, "fair": {}}}, new / "dots.png", label="r")
+    curve = figures.Curve(np.arange(3), np.arange(6.0).reshape(2, 3))
+    figures.course_plot({"a": {"PPO": curve}}, new / "course.png", points={"a": {"PPO": {1: 2.0}}})
+    figures.exchange_plot({"a": {"PPO": (ONE, OTHER)}}, new / "exchange.png", labels=("x", "y"))
+    for name in ("dots", "course", "exchange"):
+        assert (new / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_picture_changes_with_the_numbers(tmp_path: Path) -> None:
-    for name, value in (("a", 0.1), ("b", 0.4)):
-        figures.box_plot({"p": {"PPO": np.array([0.0, value])}}, tmp_path / f"{name}.png", label="r", bold="PPO")
+    for name, number in (("a", ONE), ("b", OTHER)):
+        figures.dot_plot({"p": {"PPO": {"r": number}}}, tmp_path / f"{name}.png", label="r")
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
+
+
+def test_an_undefined_number_or_interval_is_drawn_as_a_gap(tmp_path: Path) -> None:
+    undefined = mean_interval([])
+    figures.dot_plot({"p": {"a": {"r": mean_interval([1.0])}, "b": {"r": undefined}}}, tmp_path / "a.png", label="r")
+    assert (tmp_path / "a.png").exists()

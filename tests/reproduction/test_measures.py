@@ -1,17 +1,15 @@
-"""The numbers of results, arms and claims, on returns made by hand."""
+"""The numbers of a seed, on returns made by hand."""
 
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fair_envs.experiments import tables
 from fair_envs.metrics import Returns
 from fair_envs.reproduction.experiment import Result
-from fair_envs.reproduction.measures import Arm, largest_absolute, series
-from fair_envs.support.aliases import Floats
+from fair_envs.reproduction.measures import noise, numbers, series
+from fair_envs.reproduction.seeds import Arm, SeedRow
 
 HORIZON = 10
 ATTRIBUTES: dict[str, Any] = {"sensitive": [0, 1, 0, 1], "preference": ["red", "red", "blue", "blue"]}
@@ -52,81 +50,55 @@ def test_the_series_are_the_notions_episode_by_episode() -> None:
     assert found["twin_own"] == pytest.approx([0.1, 0.1])
 
 
-def test_the_learning_curve_is_the_ratio_of_what_the_groups_earned_in_each_rollout() -> None:
-    steps, ratios = Arm("a", [result([40, 10, 20, 20])] * 2, HORIZON).learning()
-    assert steps.tolist() == [40, 80]
-    assert ratios.tolist() == [[0, 0.5], [0, 0.5]]
+def arm_of(label: str, results: Sequence[Result]) -> Arm:
+    """Return an arm with a row for each result."""
+    rows = [
+        SeedRow(
+            arm=label,
+            seed=seed,
+            job=f"{label}/{seed}",
+            code="",
+            seconds=1.0,
+            numbers=numbers(one, horizon=HORIZON, actions=("stay", "go")),
+        )
+        for seed, one in enumerate(results)
+    ]
+    return Arm(label, rows)
 
 
-def test_the_trend_is_how_far_a_straight_line_through_the_second_half_rises() -> None:
-    def learning(rise: float) -> Floats:
-        ratio = np.array([0.9, 0.9, 0.2, 0.2 + rise / 2, 0.2 + rise])  # of rollouts that end after 1 to 5 steps
-        return np.stack([np.arange(1.0, 6.0), 1 + ratio, 1 - ratio], axis=1)
-
-    seeds = [replace(result([40, 10, 20, 20]), learning=learning(rise)) for rise in (0.1, 0.2, 0.3)]
-    trend = Arm("a", seeds, HORIZON).trend()
-    assert trend.value == pytest.approx(0.2 * 2.5 / 2)
-    assert trend.low < trend.value < trend.high
-    assert np.isnan(Arm("a", [replace(seed, learning=learning(1)[:1]) for seed in seeds], HORIZON).trend().value)
-
-
-def test_an_arm_averages_episodes_within_seeds_and_gives_intervals_over_seeds() -> None:
-    arm = Arm("a", [result([40, 20, 20, 10]), result([20, 10, 10, 5], [20, 10, 10, 5])], HORIZON)
-    assert arm.per_seed("return[without]").tolist() == [3.0, 1.5]
-    estimate = arm.estimate("return[without]")
-    assert (estimate.value, estimate.n) == (2.25, 2)
-
-
-def test_prices_and_differences_are_paired_by_seed() -> None:
-    classic = Arm("PPO", [result([100, 50, 100, 50]), result([50, 25, 50, 25])], HORIZON)
-    fair = Arm("fair", [result([44, 50, 44, 50]), result([22, 25, 22, 25])], HORIZON)
-    assert fair.price(classic, "return[without]").value == pytest.approx(-56)
-    assert fair.price(classic, "return[with]").value == pytest.approx(0)
-    difference = fair.against(classic, "dp_ratio", absolute=True)
-    assert difference.value == pytest.approx(abs(-6 / 94) - 1 / 3)
-
-
-def test_the_reduction_is_the_fall_of_the_absolute_number_in_percent() -> None:
-    classic = Arm("PPO", [result([30, 10, 30, 10]), result([30, 10, 30, 10])], HORIZON)
-    fair = Arm("fair", [result([10, 20, 10, 20]), result([10, 20, 10, 20])], HORIZON)  # ahead the other way
-    reduction = fair.reduction(classic, "dp_difference")
-    assert reduction.value == pytest.approx(50)
-    assert reduction.low <= 50 <= reduction.high
-
-
-def test_the_reductions_interval_runs_from_the_smaller_fall_to_the_larger() -> None:
-    classic = Arm("PPO", [result([30, 10, 30, 10])] * 3, HORIZON)
-    fair = Arm("fair", [result([ahead, 20, ahead, 20]) for ahead in (8, 10, 12)], HORIZON)
-    reduction = fair.reduction(classic, "dp_difference")  # 40, 50 and 60 % by seed
-    half = 4.303 * 10 / 3**0.5  # Student's t with 2 degrees of freedom
-    assert (reduction.value, reduction.low, reduction.high) == pytest.approx((50, 50 - half, 50 + half), abs=0.01)
-
-
-def test_signed_disparities_may_cancel_but_absolute_ones_do_not() -> None:
-    arm = Arm("a", [result([30, 10, 30, 10], [10, 30, 10, 30])], HORIZON)
-    assert arm.per_seed("dp_ratio").tolist() == [0.0]
-    assert arm.per_seed("dp_ratio", absolute=True).tolist() == [0.5]
-
-
-def test_the_reference_is_the_largest_absolute_number_of_all_arms() -> None:
-    arms = [Arm("a", [result([10, 0, 30, 10])], HORIZON), Arm("b", [result([0, 50, 10, 10])], HORIZON)]
-    assert largest_absolute(arms, ["csp_total[red]", "csp_total[blue]"]) == 50
+def test_the_numbers_are_means_over_episodes_and_signed_ones_may_cancel() -> None:
+    found = numbers(result([30, 10, 30, 10], [10, 30, 10, 30]), horizon=HORIZON, actions=("stay", "go"))
+    assert found["dp_ratio"] == 0
+    assert found["|dp_ratio|"] == 0.5
+    assert found["|dp_difference|"] == 2.0
+    assert found["return[without]"] == found["return[with]"] == 2.0
 
 
 def test_the_actions_are_shares_within_each_group() -> None:
-    arm = Arm("a", [result([1, 1, 1, 1]), result([1, 1, 1, 1])], HORIZON)
-    assert arm.actions("selected").tolist() == [[0.75, 0.25], [0.5, 0.5]]
-    assert arm.actions("executed").tolist() == [[1.0, 0.0], [0.5, 0.5]]
+    found = numbers(result([1, 1, 1, 1]), horizon=HORIZON, actions=("stay", "go"))
+    assert [found[f"selected[without][{action}]"] for action in ("stay", "go")] == [0.75, 0.25]
+    assert [found[f"executed[with][{action}]"] for action in ("stay", "go")] == [0.5, 0.5]
+    assert found["selected, total variation"] == pytest.approx(0.25)
 
 
-def test_a_table_shows_estimates_with_their_intervals(tmp_path: Path) -> None:
-    arm = Arm("a", [result([40, 20, 20, 10]), result([20, 10, 10, 5])], HORIZON)
-    estimate = arm.estimate("return[with]")
-    table = tables.markdown(["arm", "return"], [["a", estimate]], digits=2)
-    assert table.splitlines() == [
-        "| arm | return |",
-        "| --- | --- |",
-        f"| a | {estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}] |",
-    ]
-    tables.write_csv(tmp_path / "t.csv", {"a": {"return": estimate}})
-    assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith("a,return,1.125,")
+def test_the_learning_curve_has_each_groups_rewards() -> None:
+    curve = arm_of("a", [result([40, 10, 20, 20])] * 2).curve("learned[without]")
+    assert curve.times.tolist() == [40, 80]
+    assert curve.seeds.tolist() == [[2, 3], [2, 3]]
+
+
+def test_the_noise_floor_deals_the_attribute_anew() -> None:
+    """Of two agents who earn 30 and two who earn 10, the dealt groups are alike in 4 of 6 deals."""
+    episodes = [[30.0, 10.0, 30.0, 10.0]] * 40
+    found = noise(result(*episodes), form="difference")
+    assert found["dp_difference"] == pytest.approx(20 * 2 / 6, rel=0.15)
+    assert found["csp_difference[red]"] == 20  # one agent of each group: it only changes its sign
+    assert found["cf_difference"] == 0  # all episodes of a game are the same
+
+
+def test_the_noise_floor_is_where_groups_that_are_treated_alike_are() -> None:
+    rng = np.random.default_rng(0)
+    alike = result(*rng.normal(10, 3, (200, 4)).tolist())
+    found = numbers(alike, horizon=HORIZON, actions=("stay", "go"))
+    for name in ("dp_ratio", "dp_difference", "csp_ratio[red]"):
+        assert found[f"|{name}|"] == pytest.approx(found[f"noise |{name}|"], rel=0.2)

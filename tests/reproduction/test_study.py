@@ -1,32 +1,35 @@
 """A study runs its cells on any engine, and refuses one that there is not before anything is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.experiments.jobs import Job
+from fair_envs.reproduction.seeds import TABLE, Arm, read_rows, write_rows
 from fair_envs.reproduction.study import Study
 from tests.jobs import Square
 
 
-class Scale(NamedTuple):
+@dataclass(frozen=True)
+class Scale:
     seeds: int = 3
 
 
 class Sum:
     """The report of what squares add up to."""
 
-    def __init__(self, name: str, scale: Scale, results: Any, out: Path) -> None:
-        self.results, self.out = results, out
+    def __init__(self, name: str, scale: Scale, arms: Mapping[str, Arm], out: Path) -> None:
+        self.arms, self.out = arms, out
 
     def write(self) -> Path:
         path = self.out / "report.md"
-        path.write_text(str({name: sum(numbers) for name, numbers in self.results.items()}))
+        path.write_text(str({name: float(arm.values("square").sum()) for name, arm in self.arms.items()}))
         return path
 
 
@@ -34,18 +37,18 @@ def squares(scale: Scale) -> dict[str, Sequence[Job]]:
     return {"squares": [Square(number=k) for k in range(scale.seeds)]}
 
 
-def read(folder: Path) -> int:
-    return int((folder / "square.txt").read_text())
+def numbers(key: str, folder: Path) -> dict[str, float]:
+    return {"square": float((folder / "square.txt").read_text())}
 
 
-STUDY: Any = Study(scales={"smoke": Scale()}, cells=squares, read=read, report=Sum)  # type: ignore[arg-type]
+STUDY: Any = Study(scales={"smoke": Scale()}, cells=squares, numbers=numbers, report=Sum)  # type: ignore[arg-type]
 RAY = pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec("ray") is None, reason="no Ray")])
 
 
 @pytest.mark.parametrize("engine", ["processes", RAY])
 def test_a_study_reports_the_same_wherever_its_cells_run(engine: str, tmp_path: Path) -> None:
     path = STUDY.run(scale="smoke", out=tmp_path / "out", engine=engine, progress=False)
-    assert path.read_text() == "{'squares': 5}"
+    assert path.read_text() == "{'squares': 5.0}"
     assert {folder.name for folder in (tmp_path / "out" / "cells").iterdir()} == {
         c.key for c in squares(Scale())["squares"]
     }
@@ -58,3 +61,22 @@ def test_what_is_no_engine_is_refused_before_anything_is_kept(changes: Any, said
     with pytest.raises(ValueError, match=said):
         STUDY.run(scale="smoke", out=tmp_path / "out", **changes)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_study_continues_from_the_table_of_another_machine(tmp_path: Path) -> None:
+    STUDY.run(scale="smoke", out=tmp_path / "one", seeds=2, progress=False)
+    rows = read_rows(tmp_path / "one")
+    (job, first), *_ = rows.items()
+    write_rows(tmp_path / "part.csv.gz", [replace(first, numbers={"square": 100.0})])  # it differs, to be recognised
+    path = STUDY.run(scale="smoke", out=tmp_path / "two", merge_from=[tmp_path / "part.csv.gz"], progress=False)
+    assert path.read_text() == "{'squares': 105.0}"
+    assert {row.code for row in read_rows(tmp_path / "two").values()} == {first.code}
+    assert len(list((tmp_path / "two" / "cells").iterdir())) == 2
+    assert job in read_rows(tmp_path / "two")
+
+
+def test_the_table_says_which_code_made_each_number(tmp_path: Path) -> None:
+    STUDY.run(scale="smoke", out=tmp_path / "out", progress=False)
+    rows = read_rows(tmp_path / "out" / TABLE).values()
+    assert [(row.arm, row.seed) for row in rows] == [("squares", 0), ("squares", 1), ("squares", 2)]
+    assert all(len(row.code) == 64 and row.seconds >= 0 for row in rows)

@@ -1,0 +1,101 @@
+"""Verdicts follow from estimates with intervals, corrected for the number of comparisons."""
+
+import numpy as np
+import pytest
+
+from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.reproduction.claims import (
+    NOT_RUN,
+    Claim,
+    Outcome,
+    both,
+    everywhere_above,
+    everywhere_below,
+    everywhere_within,
+    somewhere_above,
+    verdict,
+)
+
+T = 2.262157162740992  # Student's quantile for 9 degrees of freedom
+
+
+def of(low: float, high: float) -> Estimate:
+    """Return an estimate of 10 seeds with this interval."""
+    error = (high - low) / 2 / T
+    return Estimate(value=(low + high) / 2, low=low, high=high, n=10, standard_error=error, freedom=9)
+
+
+def holds(*outcomes: Outcome) -> list[bool | None]:
+    return [outcome.holds for outcome in outcomes]
+
+
+def test_a_claim_holds_only_if_the_whole_interval_says_so() -> None:
+    intervals = ((51, 60), (30, 49), (40, 60))
+    assert holds(*(everywhere_above({"a": of(*i)}, 50) for i in intervals)) == [True, False, None]
+    assert holds(*(somewhere_above({"a": of(*i)}, 50) for i in intervals)) == [True, False, None]
+    assert holds(*(everywhere_below({"a": of(*i)}, 50) for i in intervals)) == [False, True, None]
+    inside = ((-9, 9), (11, 20), (-30, -11), (5, 15))
+    assert holds(*(everywhere_within({"a": of(*i)}, 10) for i in inside)) == [True, False, False, None]
+
+
+def test_one_failure_must_survive_the_correction_but_success_everywhere_needs_none() -> None:
+    barely = {name: of(0.01, 2) for name in "abcd"}
+    assert everywhere_above(barely, 0).holds is True
+    assert somewhere_above(barely, 0).holds is None
+    assert everywhere_below(barely, 0).holds is None  # 4 tests: none is rejected after the correction
+    assert everywhere_below({**barely, "e": of(5, 6)}, 0).holds is False
+
+
+def test_an_undecided_claim_says_how_many_seeds_would_decide() -> None:
+    close, far = of(-0.5, 2.5), of(-0.9, 1.1)
+    outcome = everywhere_above({"close": close, "far": far}, 0)
+    assert outcome.holds is None
+    needed = outcome.needed
+    assert needed is not None and needed > everywhere_above({"close": close}, 0).needed > 10  # type: ignore[operator]
+    assert str(outcome) == f"undecided (about {needed} seeds would decide)"
+    assert somewhere_above({"close": close, "far": far}, 0).needed == everywhere_above({"close": close}, 0).needed
+    against = {"for": of(-0.5, 2.5), "against": of(-2.5, 0.5)}
+    assert everywhere_above(against, 0).needed == everywhere_below({"a": of(-2.5, 0.5)}, 0).needed
+
+
+def test_an_effect_of_zero_can_never_be_decided() -> None:
+    assert everywhere_above({"a": of(-1, 1)}, 0) == Outcome(None)
+    assert str(Outcome(None)) == "undecided"
+
+
+def test_undefined_numbers_and_single_seeds_decide_nothing() -> None:
+    for estimate in (mean_interval([]), mean_interval([1.0]), mean_interval([np.nan, 1.0, 2.0])):
+        assert everywhere_above({"a": estimate}, 0) == Outcome(None)
+        assert everywhere_within({"a": estimate}, 9) == Outcome(None)
+
+
+def test_what_was_not_run_is_not_undecided() -> None:
+    for test in (everywhere_above, everywhere_below, somewhere_above, everywhere_within):
+        assert test({}, 0) == NOT_RUN
+    assert str(NOT_RUN) == "not run"
+    assert both([NOT_RUN, NOT_RUN]) == both([]) == NOT_RUN
+
+
+def test_a_conjunction_fails_with_one_part_and_holds_with_all() -> None:
+    yes, no, open_ = Outcome(True), Outcome(False), Outcome(None, 30)
+    assert holds(both([yes, yes]), both([yes, no]), both([open_, no]), both([yes, open_])) == [True, False, False, None]
+    assert both([yes, open_, Outcome(None, 50)]).needed == 50
+    assert both([yes, open_, Outcome(None)]).needed is None
+    assert both([yes, NOT_RUN]).holds is None
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "words"),
+    [
+        ({"ratio": Outcome(True), "difference": Outcome(True)}, "Holds"),
+        ({"ratio": Outcome(True), "difference": Outcome(False)}, "Holds (ratio); does not hold (difference)"),
+        ({"ten": NOT_RUN}, "Not run"),
+        ({}, "Not run"),
+    ],
+)
+def test_a_verdict_names_the_tests_that_differ(outcomes: dict[str, Outcome], words: str) -> None:
+    assert verdict(outcomes) == words
+    claim = Claim(text="", outcomes={"as printed": outcomes}, evidence="", refuted="")
+    assert claim.verdict("as printed") == words
+    assert claim.verdict("repaired") == "Not run"
+    assert claim.as_dict()["outcomes"] == {"as printed": words}

@@ -1,0 +1,68 @@
+"""The table of seeds is stored and read without loss, and an arm's intervals are over its seeds."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+
+from fair_envs.reproduction.seeds import TABLE, Arm, SeedRow, curve_numbers, read_rows, write_rows
+
+
+def row(seed: int, arm: str = "PPO", **numbers: float) -> SeedRow:
+    return SeedRow(arm=arm, seed=seed, job=f"{arm}{seed}", code="abc", seconds=1.5, numbers=numbers)
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    rows = [row(0, reward=0.1234567), row(1, reward=-2.0, other=3.0), row(0, "fair, (1, 1)", other=1e-9)]
+    write_rows(tmp_path / TABLE, rows)
+    assert list(read_rows(tmp_path / TABLE).values()) == rows
+    assert list(read_rows(tmp_path).values()) == rows  # of a folder
+
+
+def test_equal_rows_give_equal_files(tmp_path: Path) -> None:
+    for name in ("a.gz", "b.gz"):
+        write_rows(tmp_path / name, [row(0, reward=1.0)])
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+
+
+def test_stored_numbers_are_stable_when_they_are_stored_again(tmp_path: Path) -> None:
+    write_rows(tmp_path / "a.gz", [row(0, reward=math.pi * 1e5)])
+    once = read_rows(tmp_path / "a.gz")
+    write_rows(tmp_path / "b.gz", once.values())
+    assert read_rows(tmp_path / "b.gz") == once
+
+
+def test_an_undefined_number_is_undefined_when_read(tmp_path: Path) -> None:
+    write_rows(tmp_path / TABLE, [row(0, gap=math.nan, reward=1.0), row(1, gap=2.0, reward=1.0)])
+    arm = Arm("PPO", list(read_rows(tmp_path).values()))
+    assert np.isnan(arm.values("gap")[0]) and arm.estimate("gap").n == 1
+
+
+def test_a_table_of_nothing_and_a_damaged_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_rows(tmp_path / TABLE)
+    (tmp_path / TABLE).write_bytes(b"no table")
+    with pytest.raises(ValueError, match="is damaged: it is not a table of seeds"):
+        read_rows(tmp_path / TABLE)
+
+
+def test_prices_reductions_and_differences_are_not_paired() -> None:
+    classic = Arm("PPO", [row(k, gap=gap) for k, gap in enumerate((9.0, 10.0, 11.0))])
+    fair = Arm("fair", [row(k, gap=gap) for k, gap in enumerate((6.0, 5.0, 4.0))])
+    back = Arm("fair", [row(k, gap=gap) for k, gap in enumerate((4.0, 5.0, 6.0))])
+    assert fair.minus(classic, "gap") == back.minus(classic, "gap")
+    assert fair.minus(classic, "gap").value == -5
+    reduction, price = fair.reduction(classic, "gap"), fair.price(classic, "gap")
+    assert (reduction.value, reduction.low, reduction.high) == (-price.value, -price.high, -price.low)
+    assert reduction.value == pytest.approx(50) and reduction.low < 50 < reduction.high
+
+
+def test_a_curve_is_ordered_by_its_places() -> None:
+    places = (20, 3, 100_000)
+    arm = Arm("PPO", [row(k, **curve_numbers("learned", places, (2, 1, 3 + k)), end=0.0) for k in range(2)])
+    assert arm.curve("learned").times.tolist() == [3, 20, 100_000]
+    assert arm.curve("learned").seeds.tolist() == [[1, 2, 3], [1, 2, 4]]
+    assert arm.names == ["end"]
