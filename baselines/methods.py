@@ -60,6 +60,27 @@ class Test(NamedTuple):
         return reported | {"training": settings.as_dict()}
 
 
+class Strength(NamedTuple):
+    """The knob of a method: how much it favours fairness.
+
+    Attributes:
+        settings: Names of the settings that have the value.
+        values: Values from weak to strong; the same for every environment.
+    """
+
+    settings: tuple[str, ...]
+    values: tuple[float, ...]
+
+    def given(self, value: float) -> dict[str, float]:
+        """Return the settings with a value."""
+        return dict.fromkeys(self.settings, value)
+
+    def spread(self, count: int) -> list[float]:
+        """Return so many of the values, evenly spread, from weak to strong."""
+        count, last = min(count, len(self.values)), len(self.values) - 1
+        return [self.values[round(k * last / max(1, count - 1))] for k in range(count)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method:
     """A method of training.
@@ -80,6 +101,7 @@ class Method:
         unsupported: ``unsupported(env_id, rules, given)`` returns why an environment is not supported with the given
             settings, or "", see `reason`.
         own: Whether the method trains on environments that are registered only with Gymnasium.
+        strength: Its knob; None: it has none.
         unused: Fields of the settings that this method does not use.
         note: ``note(rows)`` returns what to know about a finished training with these rows of metrics, or "".
         presets: Descriptions of the presets by name; the first preset is the default.
@@ -97,6 +119,7 @@ class Method:
     evaluated: Callable[[Any, Any, Test], Report | None] | None = None
     unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
     own: bool = False
+    strength: Strength | None = None
     unused: frozenset[str] = frozenset()
     note: Callable[[Sequence[Mapping[str, Any]]], str] = lambda rows: ""
     presets: Mapping[str, str] = field(default_factory=dict)

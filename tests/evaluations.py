@@ -108,15 +108,24 @@ def long_term(folder: Path) -> Iterator[Parts]:
 
 def decisions(folder: Path) -> Iterator[Parts]:
     """Yield tests of simple, single-objective and conditioned policies on decisions."""
-    from fair_envs.reproduction.cimpean2025.jobs import ScriptedCell, SingleCell, TradeOffCell
-    from fair_envs.reproduction.cimpean2025.published import Setting
+    from fair_envs.reproduction.cimpean2025.jobs import (
+        SCRIPTED,
+        Learner,
+        LearnerCell,
+        Simple,
+        SimpleCell,
+        TradeOffCell,
+    )
+    from fair_envs.reproduction.cimpean2025.published import Setting, World
 
-    for world in ("hiring", "fraud"):
-        short = {"parameters": {"horizon": 30}}
-        yield arrays_of(ScriptedCell(world=world, episodes=3, **short), folder / f"{world} designed")
-        yield arrays_of(
-            SingleCell(world=world, algorithm="ppo", seed=0, steps=2048, episodes=3, **short), folder / f"{world} ppo"
-        )
+    worlds: tuple[World, ...] = ("hiring", "fraud")
+    for world in worlds:
+        short: dict[str, Any] = {"parameters": {"horizon": 30}}
+        for name in SCRIPTED[world]:
+            simple = SimpleCell(arm=Simple(world, name), seed=0, episodes=3, decisions=50, **short)
+            yield arrays_of(simple, folder / f"{world} {name}")
+        learner = LearnerCell(arm=Learner(world, "SB3 PPO"), seed=0, steps=2048, episodes=3, **short)
+        yield arrays_of(learner, folder / f"{world} ppo")
         setting = Setting(world=world, objectives=("R", "SP", "IF"))
         small = {"first_episodes": 10, "updates": 3, "batch_size": 32, "episodes": 5}
         cell = TradeOffCell(setting=setting, seed=0, steps=1200, episodes=3, training=small, **short)

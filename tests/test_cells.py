@@ -1,6 +1,5 @@
 """A cell is named by all that it depends on, runs once, and can be brought together from several machines."""
 
-import json
 import os
 import stat
 from dataclasses import replace

@@ -39,8 +39,9 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "experiments": ("baselines",),
     "search": ("experiments",),
     "reproduction": ("experiments",),
+    "leaderboard": ("experiments",),
     "benchmark": ("search",),
-    "cli": ("benchmark", "reproduction", "search"),
+    "cli": ("benchmark", "leaderboard", "reproduction", "search"),
 }
 
 # The only places that name these libraries; everything else reaches them through those.

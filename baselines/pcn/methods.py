@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.methods import Method, Strength, Test
 from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.actions import uncountable
 from fair_envs.baselines.pcn.objectives import default_objectives, objective_name, unsupported_objectives
@@ -88,6 +88,7 @@ METHODS = (
         settings=LCNTraining,
         train=train_pcn,
         load=partial(load_pcn, kind=LCNTraining),
+        strength=Strength(("lorenz_lambda",), (0.9, 0.6, 0.3, 0.0)),
         policy=policy,
         evaluated=evaluate,
         unsupported=partial(unsupported, kind=LCNTraining),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fair_envs.baselines.eval_callback import with_evaluations
-from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.methods import Method, Strength, Test
 from fair_envs.baselines.ppo.long_term_evaluation import evaluate_long_term
 from fair_envs.baselines.ppo.long_term_training import (
     LongTermTraining,
@@ -40,6 +40,12 @@ SETTINGS_BY_METHOD: Mapping[str, tuple[frozenset[str], str]] = {
     ),
     "f-ppo-l": (REGULARISATION_SETTINGS | F_PPO_SETTINGS, "F-PPO without massaging: only the regularisation."),
     "f-ppo-s": (REGULARISATION_SETTINGS | MASSAGING_SETTINGS, "F-PPO without regularisation: only massaging."),
+}
+STRENGTHS: Mapping[str, Strength] = {
+    "a-ppo": Strength(("value_weight", "decrease_weight"), (0.25, 1.0, 4.0, 16.0)),
+    "f-ppo": Strength(("weight", "bonus_weight"), (0.25, 1.0, 4.0, 16.0)),
+    "f-ppo-l": Strength(("weight", "bonus_weight"), (0.25, 1.0, 4.0, 16.0)),
+    "f-ppo-s": Strength(("delta",), (0.2, 0.1, 0.05, 0.02)),
 }
 """The specific settings of each method, and its summary; PPO and PPO-Lagrangian are in the reproduction."""
 
@@ -94,6 +100,7 @@ METHODS = tuple(
         policy=policy,
         unsupported=without_own_massager if name == "f-ppo-s" else unsupported,
         own=True,
+        strength=STRENGTHS[name],
         unused=LAGRANGIAN_SETTINGS.union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,
         presets={
             **RECOMMENDED,

@@ -5,7 +5,7 @@ from typing import Any
 
 from fair_envs.baselines.agents import AgentsPolicy
 from fair_envs.baselines.eval_callback import with_evaluations
-from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.methods import Method, Strength, Test
 from fair_envs.baselines.settings import RECOMMENDED, SET_BY_RECOMMENDED, recommended_preset
 from fair_envs.baselines.team.methods import evaluate_returns, evaluate_team, is_team
 from fair_envs.baselines.team.policy import Learned
@@ -95,6 +95,7 @@ METHODS = (
         summary="PPO with a penalty on the disparity between groups' returns, or on the increase of another measure.",
         unsupported=without_penalty,
         unused=FEN_SETTINGS,
+        strength=Strength(("alpha",), (0.25, 0.5, 1.0, 2.0)),
         make=make_model,
         **SHARED,
     ),

@@ -7,7 +7,7 @@ import gymnasium as gym
 
 from fair_envs.baselines.agents import assess, batches
 from fair_envs.baselines.eval_callback import with_evaluations
-from fair_envs.baselines.methods import Method, Test
+from fair_envs.baselines.methods import Method, Strength, Test
 from fair_envs.baselines.team import training
 from fair_envs.baselines.team.curriculum import level_states
 from fair_envs.baselines.team.evaluation import play_levels, report_of
@@ -106,6 +106,7 @@ METHODS = tuple(
         policy=policy,
         unsupported=unsupported,
         unused=frozenset() if name == "fair-er" else OF_FAIR_ER,
+        strength=Strength(("fairness_weight",), (0.1, 0.5, 1.0, 2.0)) if name == "fair-er" else None,
         presets={
             "recommended": "settings for a small world; without a curriculum: the task's parameters and steps",
             "large": "settings for the paper's world",

@@ -140,3 +140,39 @@ def _check_oracle(rules: Rules, name: str) -> None:
     known = rules.oracle(np.zeros(1, rules.dtype).view(np.recarray))
     if name not in known:
         raise ValueError(f"env must have {name!r} in its oracle, which has {', '.join(known) or 'nothing'}")
+
+
+class Rejecting(Decider):
+    """Accepts everyone but the people whose observed group is not the first one: a planted bias for controls.
+
+    Raises:
+        ValueError: The group is not observed.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._group = column_of(self.rules)
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return the lanes with a person of the first group."""
+        found: Flags = observation[:, self._group] <= 0
+        return found
+
+
+def column_of(rules: Rules, name: str | None = None) -> int:
+    """Return the index of a named entry in an observation; None: of the first entry that contains the group.
+
+    An entry that contains it has the name of a sensitive attribute, or that of a group but the first (0 or 1).
+
+    Raises:
+        ValueError: There is no such entry.
+    """
+    names = rules.observed_features(rules.params)
+    spec = rules.spec
+    wanted = [*spec.sensitive, *spec.sensitive_features, *spec.groups[1:]] if name is None else [name]
+    for candidate in wanted:
+        if candidate in names:
+            return int(names.index(candidate))
+    raise ValueError(
+        f"{'group' if name is None else 'name'} must be an entry of the observation ({', '.join(names) or 'none has a name'}), got {name!r}"
+    )

@@ -26,13 +26,16 @@ class Outcome:
     needed: int | None = None
     run: bool = True
 
-    def __str__(self) -> str:
-        """Return the verdict in words."""
+    @property
+    def word(self) -> str:
+        """The verdict without the number of seeds."""
         if not self.run:
             return "not run"
-        if self.holds is None:
-            return f"undecided (about {self.needed} seeds would decide)" if self.needed else "undecided"
-        return "holds" if self.holds else "does not hold"
+        return "undecided" if self.holds is None else "holds" if self.holds else "does not hold"
+
+    def __str__(self) -> str:
+        """Return the verdict in words."""
+        return self.word + (f" (about {self.needed} seeds would decide)" if self.needed else "")
 
 
 NOT_RUN = Outcome(None, run=False)
@@ -69,13 +72,18 @@ class Claim:
 
 
 def verdict(outcomes: Mapping[str, Outcome]) -> str:
-    """Return the outcomes of several tests in words, equal ones together."""
-    together: dict[str, list[str]] = {}
+    """Return the outcomes of several tests in words, equal ones together, with the number of seeds for all of them."""
+    together: dict[str, dict[str, Outcome]] = {}
     for test, outcome in outcomes.items():
-        together.setdefault(str(outcome), []).append(test)
-    if len(together) == 1:
-        return next(iter(together)).capitalize()
-    return "; ".join(f"{words} ({', '.join(tests)})" for words, tests in together.items()).capitalize() or "Not run"
+        together.setdefault(outcome.word, {})[test] = outcome
+    parts = []
+    for word, tests in together.items():
+        needed = [outcome.needed for outcome in tests.values()]
+        seeds = [f"about {max(n for n in needed if n)} seeds would decide"] if all(needed) else []
+        named = [", ".join(tests)] if len(together) > 1 else []
+        parts.append(word + (f" ({'; '.join(named + seeds)})" if named + seeds else ""))
+    words = "; ".join(parts) or "not run"
+    return words[0].upper() + words[1:]
 
 
 def everywhere_above(estimates: Estimates, bound: float) -> Outcome:

@@ -1,14 +1,14 @@
 """Plots of arms: dots with intervals, curves over time, and two numbers against each other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.support.aliases import Floats
+from fair_envs.support.plotting import pyplot, save_figure
 
 GREY = "#888888"
 INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
@@ -47,70 +47,7 @@ def dot_plot(
         grid[0][0].plot([], [], "o", color=colour, label=name)
     if len(colours) > 1:
         figure.legend(loc="outside lower center", ncols=len(colours), fontsize="small")
-    _save(figure, path)
-
-
-class TradeOffs(NamedTuple):
-    """The data of a radar plot of policies, with a line for each."""
-
-    values: Floats  # (policies, axes), at most 0
-    colours: Floats  # (policies, 3)
-    others: Floats  # (others, axes): policies that are drawn in grey behind them
-    names: Sequence[str] = ()  # names of the policies; each is in the legend once
-
-
-def trade_off_radar(panels: Mapping[str, TradeOffs], path: Path, *, axes: Sequence[str], low: float) -> None:
-    """Save a radar plot for each panel, with a line for each policy; further out is better.
-
-    Args:
-        panels: Policies by title.
-        path: Path of the picture.
-        axes: Names of the values.
-        low: The value at the centre; values below are clipped.
-    """
-    figure, grid = _grid(len(panels), columns=4, size=(4, 4.2), subplot_kw={"projection": "polar"})
-    angles = np.linspace(0, 2 * np.pi, len(axes), endpoint=False)
-    around = np.append(angles, angles[0])
-    for axis, (title, shown) in zip(grid.flat, panels.items(), strict=False):
-        faint = 0.7 * len(shown.values) / max(1, len(shown.values) + len(shown.others))
-        for row in np.maximum(shown.others, low):
-            axis.plot(around, np.append(row, row[0]), color=GREY, linewidth=1.75, alpha=faint)
-        reported: set[str] = set()
-        for k, (row, colour) in enumerate(zip(np.maximum(shown.values, low), shown.colours, strict=True)):
-            name = shown.names[k] if shown.names else ""
-            label = name if name not in reported else ""
-            axis.plot(around, np.append(row, row[0]), color=colour, linewidth=2, label=label or None)
-            reported.add(name)
-        if shown.names:
-            axis.legend(loc="upper left", bbox_to_anchor=(-0.25, 1.1), fontsize="small")
-        axis.set_xticks(angles, axes)
-        axis.set_ylim(low, 0)
-        axis.set_title(title)
-    _save(figure, path)
-
-
-def history_sizes(panels: Mapping[str, Sequence[Floats]], path: Path) -> None:
-    """Save the number of remembered decisions during trainings, with one line per training seed.
-
-    Args:
-        panels: Title to the seeds' rows of environment steps and size.
-        path: Path of the picture.
-    """
-    plt = _pyplot()
-    figure, grid = plt.subplots(1, len(panels), figsize=(4.5 * len(panels), 3.6), squeeze=False, layout="constrained")
-    for axis, (title, seeds) in zip(grid[0], panels.items(), strict=True):
-        for rows in seeds:
-            axis.plot(rows[:, 0] / 1000, rows[:, 1], color=WITHOUT, linewidth=1)
-        axis.set(title=title, xlabel="thousand environment steps", ylim=(0, None))
-    grid[0][0].set_ylabel("decisions remembered, mean over lanes")
-    _save(figure, path)
-
-
-class Curve(NamedTuple):
-    """A number over the time of an episode or over settings, with one row per seed."""
-
-    times: NDArray[Any]  # (P,)
-    seeds: Floats  # (seeds, P)
+    save_figure(figure, path)
 
 
 def course_plot(
@@ -148,7 +85,7 @@ def course_plot(
             axis.plot(list(read), list(read.values()), "x", color=colours.get(name, GREY), label=own)
         axis.set(title=title, xlabel=label)
     grid[0][0].legend(fontsize="small")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def exchange_plot(
@@ -174,7 +111,7 @@ def exchange_plot(
     for axis in grid[:, 0]:
         axis.set_ylabel(labels[1])
     grid[0][0].legend(fontsize="small")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _grid(panels: int, *, columns: int, size: tuple[float, float], **settings: Any) -> tuple[Any, Any]:
@@ -189,28 +126,9 @@ def _grid(panels: int, *, columns: int, size: tuple[float, float], **settings: A
     columns = min(panels, columns)
     rows = -(-panels // columns)
     width, height = size
-    figure, grid = _pyplot().subplots(
+    figure, grid = pyplot().subplots(
         rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained", **settings
     )
     for axis in grid.flat[panels:]:
         axis.set_visible(False)
     return figure, grid
-
-
-def _save(figure: Any, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    _pyplot().close(figure)
-
-
-def _pyplot() -> Any:
-    """Return matplotlib's pyplot with a backend that does not need a screen."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        needed = "plots need matplotlib; install it with: pip install 'fair-envs[baselines]'"
-        raise ImportError(needed) from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt

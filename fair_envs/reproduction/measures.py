@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from fair_envs.experiments.seeds import curve_numbers
 from fair_envs.metrics import (
     Returns,
     conditional_parity,
@@ -15,7 +16,6 @@ from fair_envs.metrics import (
 )
 from fair_envs.metrics.inference import noise_floor
 from fair_envs.reproduction.experiment import SENSITIVE, Result
-from fair_envs.reproduction.seeds import curve_numbers
 from fair_envs.support.aliases import Flags, Floats
 
 Series = dict[str, Floats]

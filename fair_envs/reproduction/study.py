@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from fair_envs.experiments import tables
-from fair_envs.experiments.executors import check_engine, run_cells
-from fair_envs.experiments.jobs import RECORD, Job, is_done
+from fair_envs.experiments.executors import check_engine
+from fair_envs.experiments.jobs import RECORD, Job
+from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, check_tables, fill, read_tables
 from fair_envs.reproduction.claims import Claim
-from fair_envs.reproduction.seeds import TABLE, Arm, SeedRow, read_rows, write_rows
 from fair_envs.support.files import read_json
 
 ScaleName = Literal["smoke", "small", "full"]
@@ -223,78 +223,38 @@ class Study(Generic[ScaleT, KeyT]):
         if seeds is not None:
             chosen = replace(cast(Any, chosen), seeds=seeds)
         groups = self.cells(chosen)
-        self._fill(rows, groups, out, jobs=jobs, engine=engine, progress=progress)
-        arms = {key: Arm(str(key), [rows[cell.identity] for cell in group]) for key, group in groups.items()}
+        places: dict[str, tuple[KeyT, int]] = {}
+        for key, group in groups.items():
+            for seed, cell in enumerate(group):
+                places.setdefault(cell.identity, (key, seed))  # arms may share cells
+
+        def rows_of(cell: Job, folder: Path) -> list[SeedRow]:
+            key, seed = places[cell.identity]
+            record = read_json(folder / RECORD, dict)
+            about = {"job": cell.identity, "code": record["sources"], "seconds": record["seconds"]}
+            return [SeedRow(arm=str(key), seed=seed, numbers=self.numbers(key, folder), **about)]
+
+        in_rounds = [cell for several in zip_longest(*groups.values()) for cell in several if cell is not None]
+        rows = fill(rows, in_rounds, rows_of, out, engine=engine, jobs=jobs, progress=progress)
+        by_cell = {row.job: row for row in rows}
+        arms = {key: Arm(str(key), [by_cell[cell.identity] for cell in group]) for key, group in groups.items()}
         return self.report(scale, chosen, arms, out).write()
-
-    def _fill(
-        self,
-        rows: dict[str, SeedRow],
-        groups: Mapping[KeyT, Sequence[Job]],
-        out: Path,
-        *,
-        jobs: int,
-        engine: str,
-        progress: bool,
-    ) -> None:
-        """Run the cells without rows, and add these to ``rows`` and to the table in the folder."""
-        missing = [
-            (str(key), seed, key, cell) for key, group in groups.items() for seed, cell in enumerate(group)
-            if cell.identity not in rows
-        ]  # fmt: skip
-        folder = out / "cells"
-
-        def keep() -> None:
-            done = [one for one in missing if one[3].identity not in rows and is_done(one[3], folder)]
-            for name, seed, key, cell in done:
-                record = read_json(folder / cell.key / RECORD, dict)
-                rows[cell.identity] = SeedRow(
-                    arm=name,
-                    seed=seed,
-                    job=cell.identity,
-                    code=record["sources"],
-                    seconds=record["seconds"],
-                    numbers=self.numbers(key, folder / cell.key),
-                )
-            if done:
-                write_rows(out / TABLE, rows.values())
-
-        in_rounds = zip_longest(*(group for group in groups.values()))
-        waiting = {cell.identity: cell for several in in_rounds for cell in several if cell is not None}
-        run_cells(
-            [cell for identity, cell in waiting.items() if identity not in rows],
-            folder,
-            engine=engine,
-            jobs=jobs,
-            progress=progress,
-            each=keep,
-        )
-        keep()
-        write_rows(out / TABLE, rows.values())
-        rows.update(read_rows(out / TABLE))  # as stored, so that a report from the table is the same
 
     def _open(
         self, out: Path, *, scale: str, seeds: int | None, resume: bool, merge_from: Sequence[Path]
-    ) -> dict[str, SeedRow]:
+    ) -> list[SeedRow]:
         """Return the rows that exist, in a new folder or in one that is resumed."""
         if scale not in self.scales:
             raise ValueError(f"scale must be one of {', '.join(map(repr, self.scales))}, got {scale!r}")
         if seeds is not None and seeds < 1:
             raise ValueError(f"seeds must be at least 1, got {seeds}")
-        missing = [str(path) for path in merge_from if not (path / TABLE if path.is_dir() else path).is_file()]
-        if missing:
-            raise ValueError(
-                f"merge_from (--merge) must name tables of this study or folders with one, got {', '.join(missing)} "
-                f"without {TABLE}"
-            )
+        check_tables(merge_from)
         if out.exists() and not resume:
             raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
         begun = out / "scale.txt"  # protects the report of another scale
         if begun.is_file() and begun.read_text() != scale:
             raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
-        rows: dict[str, SeedRow] = {}
-        for source in [*merge_from, *([out] if (out / TABLE).is_file() else [])]:
-            rows |= read_rows(source)
+        rows = read_tables([*merge_from, *([out] if (out / TABLE).is_file() else [])])
         (out / "cells").mkdir(parents=True, exist_ok=True)
         begun.write_text(scale)
         return rows

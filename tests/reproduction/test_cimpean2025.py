@@ -1,205 +1,306 @@
-"""The FAReL study: its cells, its claims on results made by hand, and the whole of it at a tiny scale."""
+"""The FAReL study: its cells, its claims on numbers made by hand, and the whole of it at a tiny scale."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
+from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.reproduction.cimpean2025 import report as paper
-from fair_envs.reproduction.cimpean2025.jobs import PUBLISHED_IF, SCRIPTED
-from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting, World, tables
-from fair_envs.reproduction.cimpean2025.results import Found, Policies
-from fair_envs.reproduction.figures import TradeOffs, trade_off_radar
+from fair_envs.reproduction.cimpean2025.jobs import (
+    IDENTICAL,
+    RANDOM,
+    SCALES,
+    SCRIPTED,
+    Key,
+    Learner,
+    Scale,
+    Simple,
+    TradeOffCell,
+    cells,
+)
+from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS
+from fair_envs.reproduction.cimpean2025.published import Setting, World, tables
+from fair_envs.reproduction.claims import Claim
+from fair_envs.reproduction.study import PRINTED, REPAIRED
 from tests.jobs import run_here
 
-NAMES = (*MEASURES, PUBLISHED_IF)
-SCALE = paper.Scale(
-    seeds=3, steps=1, steps_unforgetting=1, episodes=1, tables=(5, 7, 8, 9, 10, 17, 18, 19), training={}
+SEEDS = 5
+SCALE = Scale(
+    seeds=SEEDS,
+    steps=1,
+    steps_unforgetting=1,
+    learner_steps=1,
+    episodes=2,
+    reference_episodes=2,
+    decisions=10,
+    tables=tuple(range(1, 22)),
+    printed=(5, 17),
+    training={},
 )
-GROUPS = paper.GROUP_NOTIONS
+WORLDS: tuple[World, ...] = ("hiring", "fraud")
+BEST = "correct decision"
+Numbers = Mapping[str, float]
 
 
-def test_the_small_scale_runs_every_setting_of_the_paper_with_three_seeds() -> None:
-    small = paper.cells(paper.SCALES["small"])
-    assert {s for s in small if not s.misaligned} == {s for groups in tables().values() for s in groups.values()}
-    assert all(len(group) == 3 for group in small.values())
-    keys = [cell.key for group in small.values() for cell in group]
-    assert len(set(keys)) == len(keys)
+def test_the_small_scale_runs_every_setting_of_the_paper_with_five_seeds() -> None:
+    small = cells(SCALES["small"])
+    settings = {key for key in small if isinstance(key, Setting)}
+    assert {s for s in settings if not s.printed} == {s for groups in tables().values() for s in groups.values()}
+    assert {s for s in settings if s.printed} == {s.as_printed for n in (5, 17) for s in tables()[n].values()}
+    assert all(len(group) == 5 for group in small.values())
+    identities = [cell.identity for group in small.values() for cell in group]
+    assert len(set(identities)) == len(identities) and len({str(key) for key in small}) == len(small)
 
 
-def test_the_full_scale_is_the_papers_protocol() -> None:
-    full = paper.SCALES["full"]
-    assert (full.seeds, full.steps, full.training) == (10, 500_000, None)
-    cell = next(iter(paper.cells(full).values()))[0]
-    assert cell.settings().updates == 20 and cell.settings().keep == "heap"
+def test_the_full_scale_has_the_papers_protocol_for_all_settings_and_the_repair_too() -> None:
+    full = SCALES["full"]
+    assert (full.seeds, full.steps, full.printed) == (10, 500_000, full.tables)
+    trainings = [cell for group in cells(full).values() for cell in group if isinstance(cell, TradeOffCell)]
+    assert len(trainings) == 2 * 62 * 10
+    printed = next(cell for cell in trainings if cell.setting.printed)
+    assert printed.settings().updates == 20 and printed.settings().keep == "heap"
 
 
-# ---------------------------------------------------------------------------- claims, on results made by hand
+def test_every_gap_over_many_decisions_has_a_hundred_thousand_of_them() -> None:
+    small = cells(SCALES["small"])
+    for world in WORLDS:
+        (setting,) = tables()[4 if world == "hiring" else 16].values()
+        (one, *_), (null, *_) = small[setting], small[Simple(world, IDENTICAL)]
+        assert one.as_dict()["decisions"] == null.as_dict()["decisions"] == 100_000
 
 
-def found(rows: Sequence[Mapping[str, float]], *, misread: Sequence[Mapping[str, float]] | None = None) -> Found:
-    """Return a cell's result: policies of two episodes of one step; measures that are not given are 0."""
-
-    def of(given: Sequence[Mapping[str, float]]) -> Policies:
-        sums = np.array([[[row.get(name, 0.0) for name in NAMES]] * 2 for row in given])
-        return Policies(names=NAMES, sums=sums, steps=np.ones((len(given), 2), np.int64))
-
-    own = None if misread is None else of(misread)
-    return Found(cell={"seed": 0}, policies=of(rows), misread=own, sizes=np.zeros((0, 2)), seconds=1.0)
+# ---------------------------------------------------------------------------- claims, on numbers made by hand
 
 
-def report(
-    rows: Mapping[Setting, Sequence[Sequence[Mapping[str, float]]]] | None = None,
-    *,
-    other: Sequence[Mapping[str, float]] = ({"R": 1.0}, {"R": 2.0}, {"R": 3.0}),
-    misread: Sequence[Mapping[str, float]] | None = None,
-) -> paper.Report:
-    """Return a report in which all settings gave the same but those named, each with the rows of three seeds."""
-    arms = {}
-    for setting in paper.cells(SCALE):
-        seeds = (rows or {}).get(setting, [other] * 3)
-        arms[setting] = [found(own, misread=misread or own) for own in seeds]
-    scripted: dict[World, Found] = {
-        world: found([{"R": float(k)} for k in range(len(SCRIPTED[world]))]) for world in ("hiring", "fraud")
-    }
-    for world, own in scripted.items():
-        scripted[world] = replace(own, misread=own.policies)
-    alone = {label: [found([{"R": float(seed)}]) for seed in range(3)] for label in paper.singles(SCALE)}
-    return paper.Report(name="small", scale=SCALE, arms=arms, singles=alone, scripted=scripted, out=Path())
+def seeds(values: Numbers | Sequence[Numbers], label: str) -> Arm:
+    """Return an arm with these numbers and little noise, or with the numbers of each seed."""
+    rows = []
+    for seed in range(SEEDS):
+        own = dict(values if isinstance(values, Mapping) else values[seed])
+        if isinstance(values, Mapping):
+            own = {name: value + 0.001 * (seed - 2) for name, value in own.items()}
+        rows.append(SeedRow(arm=label, seed=seed, job=f"{label} {seed}", code="c", seconds=1.0, numbers=own))
+    return Arm(label, rows)
 
 
-def verdict_of(made: paper.Report, words: str) -> str:
+def level(reward: float, **others: float) -> dict[str, float]:
+    """Return the numbers of a policy with a reward."""
+    names = ("total R", "top total R", "first total R", "fair total R", "R", "top R")
+    measures = dict.fromkeys((*GROUP_NOTIONS, "IF", "CSC", "IF eq. 8"), -0.1)
+    noise = {f"{kind} {name}": 0.05 for name in GROUP_NOTIONS for kind in ("noise", "excess")}
+    misread = {f"misread {name}": -0.1 for name in GROUP_NOTIONS}
+    spans = {f"{span} {name}": -10.0 for span in ("best", "total", "worst") for name in measures}
+    spans |= {f"{span} R": reward for span in ("best", "worst")}
+    levels = {**dict.fromkeys(names, reward), **measures, **noise, **misread, **spans, "top SP": -0.1, "policies": 4.0}
+    curve = {f"learned R@{k}": reward * min(k / 4, 1) for k in range(1, 17)}
+    return levels | curve | {f"remembered@{k}": 10.0 for k in range(1, 17)} | others
+
+
+def report(given: Mapping[Any, Numbers | Sequence[Numbers]] | None = None, *, learned: bool = True) -> paper.Report:
+    """Return a report: random policies earn 0, constant ones 4, the best scripted ones 10, and trainings 8 or 3."""
+    arms: dict[Key, Arm] = {}
+    for key in cells(SCALE):
+        reward = {RANDOM: 0.0, BEST: 10.0}.get(key.name, 4.0) if isinstance(key, Simple) else 8.0 if learned else 3.0
+        own: Numbers | Sequence[Numbers] = (given or {}).get(key, level(reward))
+        arms[key] = seeds(own, str(key))
+    return paper.Report(name="small", scale=SCALE, arms=arms, out=Path())
+
+
+def claim_of(made: paper.Report, words: str) -> Claim:
     (claim,) = [claim for claim in made.claims() if words in claim.text]
-    return claim.verdict.split(" (")[0]
+    return claim
 
 
-def noisy(rows: Sequence[Mapping[str, float]]) -> Sequence[Mapping[str, float]]:
-    """Return the rows with a reward that tells them apart."""
-    return [{"R": float(k), **row} for k, row in enumerate(rows)]
+def verdict_of(made: paper.Report, words: str, method: str = REPAIRED) -> str:
+    return claim_of(made, words).verdict(method).split(" (")[0]
 
 
-def test_group_notions_go_together_if_all_rank_policies_alike() -> None:
-    alike = noisy([dict.fromkeys(GROUPS, -0.1 * k) for k in range(4)])
-    assert verdict_of(report(other=alike), "go together") == "Holds"
-    apart = noisy([{**dict.fromkeys(GROUPS, -0.1 * k), "PE": 0.1 * k} for k in range(4)])
-    assert verdict_of(report(other=apart), "go together") == "Does not hold"
+def default(world: World) -> Setting:
+    return tables()[5 if world == "hiring" else 17]["HEOM"]
 
 
-def test_settings_that_all_gaps_depend_on_do_not_make_notions_go_together() -> None:
-    windows = [setting for setting in paper.cells(SCALE) if setting.world == "hiring"]
-    rows = {
-        setting: [noisy([{**dict.fromkeys(GROUPS, -k - 0.1 * j), "PE": -k + 0.1 * j} for j in range(4)])] * 3
-        for k, setting in enumerate(windows)
-    }
-    assert verdict_of(report(rows), "go together") == "Does not hold"
+def pairs(value: float) -> dict[str, float]:
+    return dict.fromkeys(paper.PAIRS, value)
 
 
-def test_a_misreading_that_turns_the_order_of_policies_is_found() -> None:
-    right = noisy([dict.fromkeys(GROUPS, -0.1 * k) for k in range(4)])
-    assert verdict_of(report(other=right, misread=right), "misalignment") == "Holds"
-    assert verdict_of(report(other=right, misread=right[::-1]), "misalignment") == "Does not hold"
+def test_group_notions_go_together_if_they_do_so_more_than_for_identical_policies() -> None:
+    (setting,) = tables()[4].values()
+    null: Key = Simple("hiring", IDENTICAL)
+    apart = report({setting: level(8, **pairs(0.4)), null: level(0, **pairs(0.0))})
+    assert verdict_of(apart, "go together") == "Holds"
+    same = report({setting: level(8, **pairs(0.4)), null: level(0, **pairs(0.5))})
+    assert verdict_of(same, "go together") == "Does not hold"
+    one = report({setting: level(8, **{**pairs(0.4), "SP~PE": -0.2}), null: level(0, **pairs(0.0))})
+    assert verdict_of(one, "go together") == "Does not hold"
 
 
-@pytest.mark.parametrize("world", ["hiring", "fraud"])
-def test_individual_notions_conflict_if_their_ranks_are_opposite(world: World) -> None:
-    opposite = [{"R": k, "IF": -0.1 * k, PUBLISHED_IF: -0.1 * k, "CSC": 0.1 * k} for k in range(4)]
-    assert verdict_of(report(other=opposite), f"conflict ({world})") == "Holds"
-    same = [{"R": k, "IF": 0.1 * k, PUBLISHED_IF: 0.1 * k, "CSC": 0.1 * k} for k in range(4)]
-    assert verdict_of(report(other=same), f"conflict ({world})") == "Does not hold"
+def test_a_history_that_turns_the_order_of_reliable_gaps_tells_nothing() -> None:
+    (setting,) = tables()[4].values()
+
+    def made(again: float, misread: float) -> paper.Report:
+        found = {f"{name}~{name}": again for name in GROUP_NOTIONS}
+        return report({setting: level(8, **found, **{f"{name}~misread {name}": misread for name in GROUP_NOTIONS})})
+
+    assert verdict_of(made(0.9, 0.9), "still show", PRINTED) == "Holds"
+    assert verdict_of(made(0.9, -0.2), "still show", PRINTED) == "Does not hold"
+    assert verdict_of(made(0.2, -0.2), "still show", PRINTED) == "Undecided"
 
 
-@pytest.mark.parametrize(("world", "number"), [("hiring", 10), ("fraud", 19)])
-def test_the_window_matters_if_gaps_are_smaller_over_the_largest(world: World, number: int) -> None:
+@pytest.mark.parametrize("world", WORLDS)
+def test_individual_notions_conflict_if_their_ranks_are_opposite_on_average_over_settings(world: World) -> None:
+    settings = {own for groups in tables().values() for own in groups.values() if own.world == world}
+    for sign, expected in ((-1, "Holds"), (1, "Does not hold")):
+        found = {own: level(8, **{"IF~CSC": 0.5 * sign, "IF eq. 8~CSC": 0.5 * sign}) for own in settings}
+        found[default(world)] = level(8)  # undefined there
+        made = report(found)
+        assert verdict_of(made, f"conflict ({world})") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "shorter", "longer"),
+    [
+        ("short windows (hiring)", 10, "100", "1000"),
+        ("short windows (fraud)", 19, "100", "1000"),
+        ("forgotten faster (hiring)", 11, "gamma 0.9", "gamma 1.0"),
+        ("forgotten faster (fraud)", 20, "gamma 0.9", "gamma 1.0"),
+        ("removes more decisions (hiring)", 12, "theta 0.001", "theta 0.00001"),
+        ("removes more decisions (fraud)", 21, "theta 0.001", "theta 0.00001"),
+    ],
+)
+def test_a_history_matters_if_gaps_are_larger_where_it_forgets_more(
+    words: str, number: int, shorter: str, longer: str
+) -> None:
     groups = tables()[number]
-    short = dict.fromkeys(("SP", "IF", "CSC"), -0.3)
-    long = dict.fromkeys(("SP", "IF", "CSC"), -0.1)
-    given = {groups["100"]: [[short]] * 3, groups["1000"]: [[long]] * 3}
-    assert verdict_of(report(given), f"short windows ({world})") == "Holds"
-    turned = {groups["100"]: [[long]] * 3, groups["1000"]: [[short]] * 3}
-    assert verdict_of(report(turned), f"short windows ({world})") == "Does not hold"
+    large = level(8, SP=-0.3, IF=-0.3, CSC=-0.3, **{"excess SP": 0.2})
+    small = level(8, SP=-0.1, IF=-0.1, CSC=-0.1, **{"excess SP": 0.05})
+    assert verdict_of(report({groups[shorter]: large, groups[longer]: small}), words) == "Holds"
+    turned = report({groups[shorter]: small, groups[longer]: large})
+    assert verdict_of(turned, words) == "Does not hold"
+    by_chance = level(8, SP=-0.3, IF=-0.3, CSC=-0.3, **{"excess SP": 0.05})
+    claim = claim_of(report({groups[shorter]: by_chance, groups[longer]: small}), words)
+    assert claim.outcomes[REPAIRED]["SP"].holds and claim.outcomes[REPAIRED]["SP beyond its noise floor"].holds is None
 
 
 def test_biases_make_less_fair_if_all_widen_the_gap() -> None:
-    biased = [setting for setting in paper.cells(SCALE) if setting.bias != "none" and setting.world == "hiring"]
-    wider = {setting: [[{"SP": -0.2}]] * 3 for setting in biased}
+    biased = [key for key in cells(SCALE) if isinstance(key, Setting) and key.bias != "none" and key.world == "hiring"]
+    wider = {setting: level(8, SP=-0.2) for setting in biased}
     assert verdict_of(report(wider), "statistical parity (hiring)") == "Holds"
-    narrower = {setting: [[{"SP": 0.2}]] * 3 for setting in biased}
-    assert verdict_of(report(narrower), "statistical parity (hiring)") == "Does not hold"
+    wider[biased[0]] = level(8, SP=-0.05)
+    assert verdict_of(report(wider), "statistical parity (hiring)") == "Does not hold"
+
+
+def test_populations_make_less_fair_if_both_widen_the_gap() -> None:
+    groups = tables()[6]
+    names = ("gender", "nationality and gender")
+    assert verdict_of(report({groups[name]: level(8, SP=-0.2) for name in names}), "Populations") == "Holds"
+    assert verdict_of(report({groups[name]: level(8, SP=-0.05) for name in names}), "Populations") == "Does not hold"
 
 
 def test_bray_curtis_is_worse_if_its_column_is() -> None:
-    groups = tables()[17]
-    worse = report({groups["Bray-Curtis"]: [[{PUBLISHED_IF: -0.6, "IF": 0.6}]] * 3})
-    better = report({groups["Bray-Curtis"]: [[{PUBLISHED_IF: 0.6, "IF": -0.6}]] * 3})
-    (one,), (other,) = (
-        [claim.verdict for claim in made.claims() if "HEOM and HMOM (fraud)" in claim.text] for made in (worse, better)
-    )
-    assert one == "Holds (by eq. 8); Does not hold (by violations)."
-    assert other == "Does not hold (by eq. 8); Holds (by violations)."
+    own = tables()[17]["Bray-Curtis"]
+    made = report({own: level(8, **{"IF eq. 8": -0.6, "IF": -0.01}), own.as_printed: level(8, IF=-0.6)})
+    claim = claim_of(made, "HEOM and HMOM (fraud)")
+    assert claim.verdict(REPAIRED) == "Holds (by eq. 8); does not hold (by violations)"
+    assert claim.outcomes[PRINTED]["by violations"].holds and not claim.outcomes[PRINTED]["by eq. 8"].holds
 
 
-def test_fraud_is_harder_if_less_of_its_reward_is_reached() -> None:
-    of = paper.cells(SCALE)
-    hiring = {setting: [[{"R": 4.9}]] * 3 for setting in of if setting.world == "hiring"}
-    fraud = {setting: [[{"R": 2.1}]] * 3 for setting in of if setting.world == "fraud"}
-    assert verdict_of(report({**hiring, **fraud}), "harder") == "Holds"
-    turned = {setting: [[{"R": 2.1 if setting.world == "hiring" else 3.9}]] * 3 for setting in of}
-    assert verdict_of(report(turned), "harder") == "Does not hold"
+def test_fraud_is_harder_if_fewer_seeds_reach_half_of_the_span() -> None:
+    poor = {key: level(3) for key in cells(SCALE) if isinstance(key, Setting | Learner) and key.world == "fraud"}
+    assert claim_of(report(poor), "harder").verdict(REPAIRED) == "Holds"
+    turned = {replace_world(key): level(3) for key in poor if isinstance(key, Learner)}
+    outcomes = claim_of(report(turned), "harder").outcomes[REPAIRED]
+    assert outcomes["DQN"].holds is False and outcomes["PCN"].holds is None
+    assert verdict_of(report(), "harder") == "Undecided"
+
+
+def replace_world(key: Key) -> Key:
+    return key._replace(world="hiring") if isinstance(key, Learner) else key
 
 
 def test_what_a_bias_adds_to_the_reward_is_not_taken_for_learning() -> None:
-    of = paper.cells(SCALE)
-    rows = {setting: [[{"R": 4.9 if setting.world == "hiring" else 2.1}]] * 3 for setting in of}
-    rows |= {setting: [[{"R": 50.0}]] * 3 for setting in of if setting.bias != "none" or setting.population == "gender"}
-    assert verdict_of(report(rows), "harder") == "Holds"
+    settings = [key for key in cells(SCALE) if isinstance(key, Setting) and not key.printed]
+    rows = {key: level(8 if key.world == "hiring" else 2) for key in settings}
+    rows |= {key: level(50) for key in settings if key.bias != "none" or key.population == "gender"}
+    made = report(rows)
+    assert made.most_rewarded("fraud").mean() == pytest.approx(2)
+    assert claim_of(made, "harder").outcomes[REPAIRED]["PCN"].holds
 
 
-def test_policies_are_not_judged_by_the_luck_that_they_are_chosen_by() -> None:
-    (setting,) = {tables()[5]["HEOM"]}
-    made = report({setting: [[{"R": 1.0}, {"R": 3.0}]] * 3})
-    for own in made.arms[setting]:
-        own.policies.sums[0, 0, 0] = 10.0  # lucky in the first half alone
-    assert made._most_rewarded("hiring", 0) == 1.0
+def test_the_most_rewarded_policy_is_chosen_in_one_half_and_measured_in_the_other() -> None:
+    lucky = level(8, **{"first total R": 12, "top total R": 1})
+    assert report({default("hiring"): lucky}).most_rewarded("hiring").mean() == pytest.approx(1)
 
 
 def test_fairness_costs_little_if_a_fair_policy_earns_nearly_as_much() -> None:
-    setting = tables()[5]["HEOM"]
-    cheap = [[{"R": 4.0, "SP": -0.5}, {"R": 3.9, "SP": 0.0}]] * 3
-    assert verdict_of(report({setting: cheap}), "little reward (hiring)") == "Holds"
-    dear = [[{"R": 4.0, "SP": -0.5}, {"R": 2.0, "SP": 0.0}]] * 3
-    made = report({setting: dear})
-    assert verdict_of(made, "little reward (hiring)") == "Does not hold"
-    assert "66.7 [66.7, 66.7]" in next(c.evidence for c in made.claims() if "little reward (hiring)" in c.text)
+    setting = default("hiring")
+    assert verdict_of(report({setting: level(8, **{"fair total R": 7.9})}), "little reward (hiring)") == "Holds"
+    dear = report({setting: level(8, **{"fair total R": 6})})
+    assert verdict_of(dear, "little reward (hiring)") == "Does not hold"
+    assert "20.0 [20.0, 20.0] %" in claim_of(dear, "little reward (hiring)").evidence
 
 
-def test_a_cost_is_left_open_where_nothing_was_learnt_or_a_seed_found_no_fair_policy() -> None:
-    setting = tables()[5]["HEOM"]
-    unlearnt = [[{"R": 2.1, "SP": -0.5}, {"R": 2.1, "SP": 0.0}]] * 3
-    assert verdict_of(report({setting: unlearnt}), "little reward (hiring)") == "Undecided"
-    cheap, unfair = [{"R": 4.0, "SP": -0.5}, {"R": 3.9, "SP": 0.0}], [{"R": 4.0, "SP": -0.5}]
-    assert verdict_of(report({setting: [cheap, cheap, unfair]}), "little reward (hiring)") == "Undecided"
+def test_a_cost_is_left_open_where_nothing_was_learned_or_a_seed_found_no_fair_policy() -> None:
+    setting = default("hiring")
+    assert verdict_of(report({setting: level(3)}), "little reward (hiring)") == "Undecided"
+    rows = [level(8, **{"fair total R": 7.9 + 0.01 * k}) for k in range(SEEDS)]
+    del rows[-1]["fair total R"]
+    assert verdict_of(report({setting: rows}), "little reward (hiring)") == "Undecided"
 
 
-def test_policies_for_one_objective_each_share_a_panel_by_kind_and_have_its_colour(tmp_path: Path) -> None:
-    axes = len(MEASURES)
-    shown = {
-        name: TradeOffs(values=np.full((2, axes), -1.0), colours=np.zeros((2, 3)), others=np.full((3, axes), -2.0))
-        for name in tables()[1]
-    }
-    panels = paper._by_kind(shown)
-    assert {kind: sorted(set(own.names)) for kind, own in panels.items()} == {
-        "performance": ["R"],
-        "group": ["EO", "OAE", "PE", "PP", "SP"],
-        "individual": ["CSC", "IF"],
-    }
-    assert len(panels["individual"].others) == 6
-    assert len({tuple(colour) for own in panels.values() for colour in own.colours.tolist()}) == 8
-    trade_off_radar(panels, tmp_path / "radar.png", axes=MEASURES, low=-5)
-    assert (tmp_path / "radar.png").stat().st_size > 0
+def test_learning_curves_settle_if_they_rise_and_then_stay() -> None:
+    setting = default("fraud")
+    assert verdict_of(report(), "rise and settle (fraud)") == "Holds"
+    rising = level(8, **{f"learned R@{k}": float(k) for k in range(1, 17)})
+    assert verdict_of(report({setting: rising}), "rise and settle (fraud)") == "Does not hold"
+
+
+# ------------------------------------------------------------------------------ a task that no method learned
+
+
+def test_a_task_is_learned_if_a_method_reaches_half_of_the_span_and_beats_the_constant_policies() -> None:
+    assert report().unlearned() == []
+    assert report(learned=False).unlearned() == ["hiring", "fraud"]
+    one = report({Learner("fraud", "PPO, credit per step"): level(8)}, learned=False)
+    assert one.unlearned() == ["hiring"] and one.learned("fraud") == ["PPO, credit per step"]
+    good_constant: dict[Key, Numbers] = {Simple("fraud", "never checks"): level(8)}
+    assert report(good_constant).unlearned() == ["fraud"]  # half of the span, but no more than without any rule
+
+
+def test_a_method_must_be_shown_to_learn_not_only_do_so_on_average() -> None:
+    mixed = [level(reward) for reward in (10, 10, 10, 0, 0)]
+    assert report({Learner("fraud", "PPO"): mixed}, learned=False).learned("fraud") == []
+
+
+def test_claims_on_a_task_that_no_method_learned_are_undecided_and_the_page_says_so_first() -> None:
+    groups = tables()[19]
+    large, small = level(3, SP=-0.3, **{"excess SP": 0.2}), level(3, SP=-0.1, **{"excess SP": 0.0})
+    made = report({groups["100"]: large, groups["1000"]: small}, learned=False)
+    claim = claim_of(made, "short windows (fraud)")
+    assert claim.verdict(REPAIRED) == "Undecided"
+    assert claim.evidence.startswith("No method learned the task")
+    assert made.question().startswith("**No method learned hiring and fraud**")
+    assert report().question().startswith("The paper trains")
+
+
+def test_every_table_has_random_constant_and_scripted_policies_and_noise_floors() -> None:
+    made = report()
+    for number in (1, 13):
+        world: World = "hiring" if number == 1 else "fraud"
+        for shown in (made.table(number), made.rates_table(world), made.tasks_table(world)):
+            assert all(f"| {name} |" in shown for name in SCRIPTED[world])
+    assert "0.100 [0.098, 0.102] (0.050)" in made.rates_table("fraud")
+
+
+def test_a_number_is_averaged_over_the_settings_where_it_is_defined() -> None:
+    one, other = seeds({"a": 1.0}, "one"), seeds({"b": 1.0}, "other")
+    assert paper.over_arms([one, other], "a").value == pytest.approx(1)
+    assert np.isnan(paper.over_arms([other], "a").value)
 
 
 # ------------------------------------------------------------------------------------------------ the whole
@@ -207,33 +308,25 @@ def test_policies_for_one_objective_each_share_a_panel_by_kind_and_have_its_colo
 
 def test_the_whole_study_runs_at_a_tiny_scale_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learning = {"first_episodes": 3, "episodes": 3, "updates": 1}
-    tiny = paper.Scale(
-        seeds=1,
+    tiny = replace(
+        SCALE,
+        seeds=2,
         steps=200,
         steps_unforgetting=200,
-        episodes=2,
-        tables=(5, 11, 17),
+        learner_steps=2000,
+        decisions=100,
+        tables=(4, 5, 11),
+        printed=(),
         training=learning,
         parameters={"horizon": 20},
     )
-    monkeypatch.setitem(paper.SCALES, "smoke", tiny)
-    monkeypatch.setattr("fair_envs.reproduction.study.run_cells", run_here)
+    monkeypatch.setitem(SCALES, "smoke", tiny)
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", run_here)
     path = paper.main(scale="smoke", out=tmp_path / "study", jobs=1, progress=False)
     text = path.read_text()
-    for words in ("not upper bounds", "### Table 5", "### Table 11", "| HEOM | ours |", "always hires"):
+    for words in ("not upper bounds", "### Table 5", "### Table 11", "| HEOM | ours, repaired |", "always hires"):
         assert words in text
-    for name in ("radar-5.png", "radar-17.png", "window-11.png", "claims.json", "policies.json"):
+    for name in ("gaps-5.png", "trade-offs-5.png", "history-11.png", "learning.png", "claims.json", "seeds.csv.gz"):
         assert (tmp_path / "study" / name).stat().st_size > 0
-    with pytest.raises(FileExistsError):
-        paper.main(scale="smoke", out=tmp_path / "study", progress=False)
-    before = path.read_text()
-    assert paper.main(scale="smoke", out=tmp_path / "study", resume=True, progress=False).read_text() == before
-
-
-def test_what_was_trained_for_the_reward_alone_is_told_for_each_environment_and_algorithm() -> None:
-    shown = report().singles_table().splitlines()[2:]
-    assert [row.split(" | ")[:3] for row in shown] == [
-        [f"| {world}", algorithm, "1.000 [-1.484, 3.484]"]
-        for world in ("hiring", "fraud")
-        for algorithm in ("DQN", "PPO")
-    ]
+    again = paper.main(scale="smoke", out=tmp_path / "again", merge_from=[tmp_path / "study"], jobs=1, progress=False)
+    assert again.read_text() == text

@@ -90,6 +90,9 @@ def test_a_conjunction_fails_with_one_part_and_holds_with_all() -> None:
         ({"ratio": Outcome(True), "difference": Outcome(True)}, "Holds"),
         ({"ratio": Outcome(True), "difference": Outcome(False)}, "Holds (ratio); does not hold (difference)"),
         ({"ten": NOT_RUN}, "Not run"),
+        ({"a": Outcome(None, 20), "b": Outcome(None, 30)}, "Undecided (about 30 seeds would decide)"),
+        ({"a": Outcome(None, 20), "b": Outcome(None)}, "Undecided"),
+        ({"a": Outcome(None, 20), "b": Outcome(True)}, "Undecided (a; about 20 seeds would decide); holds (b)"),
         ({}, "Not run"),
     ],
 )

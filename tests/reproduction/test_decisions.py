@@ -1,103 +1,220 @@
-"""Policies by what they gave in test episodes, and simple policies tested on tiny episodes."""
+"""Policies by what they gave in test episodes, their gaps, and simple policies tested on tiny episodes."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
-from fair_envs.experiments.jobs import run_cell
-from fair_envs.reproduction.cimpean2025.jobs import SCRIPTED, ScriptedCell, SingleCell, TradeOffCell, chosen
-from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting
-from fair_envs.reproduction.cimpean2025.results import Policies, over_seeds, rank_correlation, read_found, read_policies
+from fair_envs.baselines.pcn.rollouts import Random
+from fair_envs.experiments.jobs import Job, run_cell
+from fair_envs.metrics.history import Discounted, Memory, SlidingWindow
+from fair_envs.reproduction.cimpean2025.jobs import (
+    GROUPS,
+    IDENTICAL,
+    LEARNERS,
+    LONGER,
+    POINTS,
+    Learner,
+    LearnerCell,
+    Simple,
+    SimpleCell,
+    TradeOffCell,
+    chosen,
+    make,
+    notion,
+    thinned,
+)
+from fair_envs.reproduction.cimpean2025.plays import (
+    GROUP_NOTIONS,
+    dealt,
+    followed,
+    gaps,
+    in_halves,
+    lanes_cells,
+    played,
+)
+from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting, World
+from fair_envs.reproduction.cimpean2025.results import Policies, across, correlated, numbers, read_found
 
 TINY = {"horizon": 30}
 
 
-def policies(sums: object, steps: object, names: tuple[str, ...] = ("R", "SP")) -> Policies:
-    return Policies(names=names, sums=np.array(sums, float), steps=np.array(steps))
+def policies(sums: object, steps: object, *, names: tuple[str, ...] = ("R", "SP"), **given: Any) -> Policies:
+    """Return policies with one episode in each half."""
+    lengths = np.array(steps)
+    noise = given.pop("noise", np.zeros((len(lengths), len(GROUP_NOTIONS))))
+    return Policies(
+        names=names, sums=np.array(sums, float), steps=lengths, episodes=np.ones_like(lengths), noise=noise, **given
+    )
 
 
 TWO = policies([[[1, -2], [3, -4]], [[5, 0], [5, -6]]], [[10, 30], [20, 20]])
 
 
+def found_of(cell: Job, folder: Path) -> Policies:
+    return read_found(run_cell(cell, folder)).policies
+
+
+def simple(world: World, name: str, folder: Path, **given: Any) -> Mapping[str, float]:
+    """Return the numbers of a policy without training."""
+    cell = SimpleCell(arm=Simple(world, name), seed=0, **given)
+    return numbers(read_found(run_cell(cell, folder)))
+
+
+# ------------------------------------------------------------------------------------------------ results
+
+
 def test_totals_are_means_over_episodes_and_rates_are_per_step_of_all_episodes() -> None:
     np.testing.assert_allclose(TWO.total("R"), [2, 5])
     np.testing.assert_allclose(TWO.rate("SP"), [-6 / 40, -6 / 40])
-    np.testing.assert_allclose(TWO.table(("SP", "R")), [[-3, 2], [-3, 5]])
+    assert TWO.total("R", half=0).tolist() == [1, 5] and TWO.rate("R", half=1).tolist() == [3 / 30, 5 / 20]
 
 
-def test_halves_are_the_first_and_the_later_episodes() -> None:
-    assert TWO.half(0).total("R").tolist() == [1, 5] and TWO.half(1).rate("R").tolist() == [3 / 30, 5 / 20]
-    four = policies([[[1, 0], [2, 0], [3, 0], [5, 0]]], [[1, 1, 1, 1]])
-    assert (four.half(0).total("R").tolist(), four.half(1).total("R").tolist()) == ([1.5], [4])
+def test_correlations_need_three_policies_that_differ() -> None:
+    assert correlated(np.array([1.0, 2, 3]), np.array([3.0, 1, 2])) == pytest.approx(-0.5)
+    assert np.isnan(correlated(np.array([1.0, 2]), np.array([1.0, 2])))
+    assert np.isnan(correlated(np.array([1.0, 2, 3]), np.array([3.0, 3, 3])))
 
 
-def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cast(dict[str, Any], SCRIPTED), "fraud", {"never checks": SCRIPTED["fraud"]["never checks"]})
-    found = read_found(run_cell(ScriptedCell(world="fraud", episodes=12), tmp_path)).policies
-    assert 720 < found.total("R")[0] < 800  # published: 769, of 834 to 1000 payments
-    assert 930 < found.steps[0].mean() <= 1000
+def test_randomness_that_notions_share_in_a_half_does_not_correlate_them_across_halves() -> None:
+    rng = np.random.default_rng(0)
+    shared = rng.normal(size=(2, 400))
+    halves = [{"one": own, "other": own + 0.1 * rng.normal(size=400)} for own in shared]
+    assert correlated(halves[0]["one"], halves[0]["other"]) > 0.9
+    assert abs(across(halves, "one", "other")) < 0.15
 
 
-def test_policies_are_read_as_they_were_kept() -> None:
-    read = read_policies("own", TWO.arrays("own"))
-    assert read is not None and read.names == TWO.names
-    np.testing.assert_array_equal(read.sums, TWO.sums)
-    assert read_policies("other", TWO.arrays("own")) is None
+def test_policies_are_not_judged_by_the_luck_that_they_are_chosen_by() -> None:
+    lucky = policies([[[10, 0], [1, 0]], [[3, 0], [3, 0]]], [[1, 1], [1, 1]], names=("R", "SP"))
+    whole = policies_with_all(lucky)
+    assert (numbers(whole)["first total R"], numbers(whole)["top total R"]) == (10, 1)
 
 
-def test_joined_policies_are_one_after_another() -> None:
-    assert len(Policies.joined([TWO, TWO])) == 4
+def test_a_policy_is_fair_if_its_gap_is_at_most_its_noise_floor() -> None:
+    noise = np.full((2, len(GROUP_NOTIONS)), 0.1)
+    own = policies([[[5, -0.5], [5, -0.5]], [[3, -0.1], [3, -0.1]]], [[1, 1], [1, 1]], noise=noise)
+    assert numbers(policies_with_all(own))["fair total R"] == 3
+    unfair = policies([[[5, -0.5], [5, -0.5]]], [[1, 1]], noise=noise[:1])
+    assert "fair total R" not in numbers(policies_with_all(unfair))
 
 
-def test_rank_correlations_need_three_policies_that_differ() -> None:
-    three = policies([[[1, -3]], [[2, -1]], [[3, -2]]], [[1], [1], [1]])
-    assert rank_correlation(three, "R", "SP") == pytest.approx(0.5)
-    assert np.isnan(rank_correlation(TWO, "R", "SP"))
-    alike = policies([[[1, -3]], [[2, -3]], [[3, -3]]], [[1], [1], [1]])
-    assert np.isnan(rank_correlation(alike, "R", "SP"))
+def policies_with_all(own: Policies) -> Any:
+    """Return a cell's result in which all other measures are 0."""
+    from fair_envs.reproduction.cimpean2025.results import Found
+
+    others = tuple(name for name in (*MEASURES, "IF eq. 8") if name not in own.names)
+    zeros = np.zeros((*own.sums.shape[:2], len(others)))
+    whole = Policies(
+        names=(*own.names, *others),
+        sums=np.concatenate([own.sums, zeros], axis=2),
+        steps=own.steps,
+        episodes=own.episodes,
+        noise=own.noise,
+        counts=own.counts,
+    )
+    return Found(policies=whole, misread=None, learning=np.zeros((0, 3)))
 
 
-def test_undefined_seeds_are_left_out_and_counted() -> None:
-    estimate = over_seeds([1.0, float("nan"), 3.0])
-    assert (estimate.value, estimate.n) == (2.0, 2)
-    assert np.isnan(over_seeds([float("nan")]).value)
+# --------------------------------------------------------------------------------------------------- gaps
 
 
-def test_a_simple_hiring_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path) -> None:
-    cell = ScriptedCell(world="hiring", episodes=4, parameters={"horizon": 200})
-    found = read_found(run_cell(cell, tmp_path))
-    of = dict(zip(SCRIPTED["hiring"], range(len(found.policies)), strict=True))
-    assert found.policies.names == ("R", *MEASURES[1:], "IF eq. 8")
-    assert found.policies.sums[of["always hires"]][:, 1].tolist() == [0] * 4
-    assert found.policies.steps[of["always hires"]].tolist() == [100] * 4
-    accuracy_gap = found.policies.rate("OAE")
-    assert accuracy_gap[of["correct decision"]] == 0
-    assert found.policies.rate("SP")[of["hires qualified men, no women"]] < -0.4
-    assert found.misread is not None
-    assert found.misread.rate("SP")[of["hires qualified men, no women"]] > -0.2
-    assert found.misread.rate("OAE")[of["correct decision"]] < 0
+def test_gaps_are_differences_of_the_groups_rates() -> None:
+    rest, group = [[5, 1], [2, 2]], [[1, 3], [4, 2]]  # [decision][label]
+    expected = [6 / 10 - 4 / 10, 2 / 3 - 2 / 5, 7 / 10 - 3 / 10, 2 / 4 - 2 / 6, 4 / 5 - 2 / 7]
+    np.testing.assert_allclose(gaps(np.array([rest, group]).ravel()), expected)
+    assert np.isnan(gaps(np.zeros(8))).all()
 
 
-def test_a_simple_fraud_policy_has_the_gaps_that_its_rule_makes(tmp_path: Path) -> None:
-    found = read_found(run_cell(ScriptedCell(world="fraud", episodes=2, parameters={"horizon": 100}), tmp_path))
-    of = dict(zip(SCRIPTED["fraud"], range(len(found.policies)), strict=True))
-    assert found.misread is None
-    assert found.policies.rate("SP")[of["checks North America"]] < -0.8  # until the first of them came: undefined, 0
-    assert found.policies.rate("OAE")[of["correct decision"]] == 0
+@pytest.mark.parametrize(
+    "memory",
+    [SlidingWindow(20), Discounted(0.9, threshold=1e-4, minimum=10), Discounted(1.0, threshold=0.02, minimum=10)],
+)
+def test_followed_gaps_are_those_of_the_histories(memory: Memory) -> None:
+    notions = [notion(name, "hiring", "HEOM") for name in GROUP_NOTIONS]
+    env = make("hiring", notions, memory, lanes=3, parameters={"horizon": 60})
+    play = played(env, Random(env), groups=GROUPS["hiring"], episodes=4, seed=0)
+    sums, steps, _ = in_halves(play, 4)
+    rates = -sums.sum(axis=1)[:, 1:] / steps.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose([followed(cells, memory) for cells in lanes_cells(play)], rates, rtol=1e-4)
 
 
-@pytest.mark.parametrize("algorithm", ["dqn", "ppo"])
-def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(algorithm: Any, tmp_path: Path) -> None:
-    cell = SingleCell(world="hiring", algorithm=algorithm, seed=0, steps=5000, episodes=4, parameters=TINY)
-    found = read_found(run_cell(cell, tmp_path))
-    simple = read_found(run_cell(ScriptedCell(world="hiring", episodes=4, parameters=TINY), tmp_path)).policies
-    assert found.policies.names == simple.names
-    assert found.policies.sums.shape == (1, 4, len(simple.names))
-    assert found.policies.rate("R")[0] > simple.rate("R")[list(SCRIPTED["hiring"]).index("random")]
+def test_the_noise_floor_of_an_unfair_policy_is_that_of_dealt_groups() -> None:
+    rng = np.random.default_rng(0)
+    member, label = rng.integers(2, size=(2, 20_000))
+    unfair = 4 * member + 2 * (1 - member) + label  # accepts exactly the people outside the group
+    window = SlidingWindow(500)
+    assert followed(unfair, window)[0] > 0.98
+    assert 0.02 < dealt(unfair, window, rng)[0] < 0.06  # sqrt(2 / (pi 500)) = 0.036
+
+
+def test_learning_curves_of_all_seeds_have_the_same_places() -> None:
+    rows = np.array([[70.0, 7, 70, 10], [130, 12, 60, 20], [210, 24, 80, 30]])
+    curve = thinned(rows, steps=200)
+    np.testing.assert_allclose(curve[:, 0], 10 * np.arange(1, POINTS + 1))
+    assert (curve[0, 1], curve[-1, 2]) == (0.1, pytest.approx(30, abs=2))
+
+
+# -------------------------------------------------------------------------------------------------- tests
+
+
+def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path) -> None:
+    found = simple("fraud", "never checks", tmp_path, episodes=12)
+    assert 720 < found["total R"] < 800  # published: 769, of 834 to 1000 payments
+    assert 930 < found["steps"] <= 1000
+
+
+def test_simple_hiring_policies_have_the_gaps_that_their_rules_make(tmp_path: Path) -> None:
+    short: dict[str, Any] = {"episodes": 4, "parameters": {"horizon": 200}}
+    every = simple("hiring", "always hires", tmp_path, **short)
+    assert (every["total SP"], every["steps"]) == (0, 100)
+    correct = simple("hiring", "correct decision", tmp_path, **short)
+    assert correct["OAE"] == 0 and correct["misread OAE"] < 0
+    men = simple("hiring", "hires qualified men, no women", tmp_path, **short)
+    assert men["SP"] < -0.4 and men["misread SP"] > -0.2
+    assert men["excess SP"] == pytest.approx(-men["SP"] - men["noise SP"]) and men["excess SP"] > 0.2
+
+
+def test_simple_fraud_policies_have_the_gaps_that_their_rules_make(tmp_path: Path) -> None:
+    short: dict[str, Any] = {"episodes": 2, "parameters": {"horizon": 100}}
+    continent = simple("fraud", "checks North America", tmp_path, **short)
+    assert continent["SP"] < -0.8  # until the first of them came: undefined, 0
+    assert not any(name.startswith("misread") for name in continent)
+    assert simple("fraud", "correct decision", tmp_path, **short)["OAE"] == 0
+
+
+def test_checking_large_amounts_lies_between_the_constant_policies(tmp_path: Path) -> None:
+    shares = [
+        simple("fraud", name, tmp_path, episodes=2, parameters={"horizon": 300})["R"]
+        for name in ("always checks", "checks above an amount of 1000", "never checks")
+    ]
+    assert shares == sorted(shares) and len(set(shares)) == 3
+
+
+def test_each_training_seed_has_test_episodes_of_its_own(tmp_path: Path) -> None:
+    arm = Simple("hiring", "correct decision")
+    one, other = (found_of(SimpleCell(arm=arm, seed=k, episodes=2, parameters=TINY), tmp_path) for k in (0, 1))
+    assert (one.sums != other.sums).any()
+
+
+def test_identical_policies_have_correlations_in_the_same_decisions_only(tmp_path: Path) -> None:
+    found = simple("hiring", IDENTICAL, tmp_path, episodes=2, decisions=2000, parameters={"horizon": 100})
+    assert found["policies"] == 16
+    assert found["SP~EO same half"] > 0.2 > abs(found["SP~EO"]) - 0.3
+    assert 0 < found["pooled SP"] < 0.05
+
+
+@pytest.mark.parametrize("name", list(LEARNERS))
+def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(name: str, tmp_path: Path) -> None:
+    steps = 40_000 if name in LONGER else 5000
+    cell = LearnerCell(arm=Learner("hiring", name), seed=0, steps=steps, episodes=4, parameters=TINY)
+    found = numbers(read_found(run_cell(cell, tmp_path)))
+    random = simple("hiring", "random", tmp_path, episodes=4, parameters=TINY)
+    assert set(found) >= {name for name in random if not name.startswith("fair")}
+    assert found["R"] > random["R"]
 
 
 @pytest.mark.parametrize("objectives", [("R", "SP", "IF"), ("SP",), ("R", "SP")])
@@ -105,15 +222,22 @@ def test_a_training_keeps_what_its_policies_did_in_all_measures(objectives: tupl
     setting = Setting(world="hiring", objectives=objectives, window=100)
     learning = {"first_episodes": 4, "episodes": 4, "updates": 2}
     cell = TradeOffCell(setting=setting, seed=0, steps=400, episodes=2, training=learning, parameters=TINY)
-    found = read_found(run_cell(cell, tmp_path))
-    assert set(MEASURES) <= set(found.policies.names) and found.policies.names[0] == "R"
-    assert found.policies.steps.max() == 30
-    assert found.sizes[-1, 0] >= 400 and found.sizes[:, 1].max() <= 100
-    assert found.misread is not None and len(found.misread) == len(found.policies)
+    result = read_found(run_cell(cell, tmp_path))
+    found = numbers(result)
+    assert set(MEASURES) <= set(found) and found["steps"] == 30
+    assert found["remembered@400"] <= 100 and "learned R@20" in found
+    assert result.misread is not None and len(result.misread) == len(result.policies)
     if objectives == ("R", "SP"):
-        assert "CSC, Bray-Curtis" in found.policies.names
-        own = [found.policies.total(name) for name in ("CSC", "CSC, HEOM")]
-        np.testing.assert_allclose(own[0], own[1])
+        assert found["total CSC, HEOM"] == pytest.approx(found["total CSC"]) != found["total CSC, Bray-Curtis"]
+
+
+def test_the_method_as_printed_trains_on_its_own_history_and_similarities(tmp_path: Path) -> None:
+    setting = Setting(world="hiring", objectives=("R", "SP", "IF"), window=100).as_printed
+    cell = TradeOffCell(setting=setting, seed=0, steps=1600, episodes=2, parameters=TINY)
+    assert cell.asked == ("SP", "IF eq. 8")
+    settings = cell.settings()
+    assert (settings.updates, settings.keep, settings.return_unit) == (20, "heap", (1.0, 1.0, 1.0))
+    assert {"IF", "CSC"} <= set(numbers(read_found(run_cell(cell, tmp_path))))
 
 
 def test_equal_cells_give_equal_results(tmp_path: Path) -> None:
@@ -125,9 +249,10 @@ def test_equal_cells_give_equal_results(tmp_path: Path) -> None:
         episodes=2,
         training=learning,
         parameters=TINY,
+        decisions=100,
     )
-    found = [read_found(run_cell(cell, tmp_path / name)) for name in ("one", "two")]
-    np.testing.assert_array_equal(found[0].policies.sums, found[1].policies.sums)
+    one, two = (numbers(read_found(run_cell(cell, tmp_path / name))) for name in ("one", "two"))
+    np.testing.assert_equal(one, two)
 
 
 def test_at_most_so_many_commands_are_tested() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
+from fair_envs.experiments.seeds import Arm
 from fair_envs.reproduction import demo
-from fair_envs.reproduction.seeds import Arm
 from tests.reproduction.test_measures import arm_of, result
 
 RATIO = "demographic parity, |ratio|"

@@ -38,3 +38,11 @@ def test_no_best_value_is_below_the_worst() -> None:
             for measure in MEASURES:
                 best, worst = (printed_value(number, group, measure, span) for span in ("best", "worst"))
                 assert best is not None and worst is not None and best >= worst, (number, group, measure)
+
+
+def test_settings_have_readable_names_of_their_own() -> None:
+    settings = {own for groups in tables().values() for own in groups.values()}
+    assert len(settings) == 62
+    names = {str(own) for setting in settings for own in (setting, setting.as_printed)}
+    assert len(names) == 124
+    assert "fraud, R:SP:IF, window 500, HEOM, as printed" in names

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import mean_interval
 from fair_envs.reproduction import figures
 
@@ -16,7 +17,7 @@ ONE, OTHER = mean_interval([1.0, 2.0, 4.0]), mean_interval([3.0, 3.5, 5.0])
 def test_every_figure_is_saved_as_a_picture(tmp_path: Path) -> None:
     new = tmp_path / "new"
     figures.dot_plot({"parity": {"PPO": {"reward": ONE, "floor": OTHER}, "fair": {}}}, new / "dots.png", label="r")
-    curve = figures.Curve(np.arange(3), np.arange(6.0).reshape(2, 3))
+    curve = Curve(np.arange(3), np.arange(6.0).reshape(2, 3))
     figures.course_plot({"a": {"PPO": curve}}, new / "course.png", points={"a": {"PPO": {1: 2.0}}})
     figures.exchange_plot({"a": {"PPO": (ONE, OTHER)}}, new / "exchange.png", labels=("x", "y"))
     for name in ("dots", "course", "exchange"):

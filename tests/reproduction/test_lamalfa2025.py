@@ -10,13 +10,13 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.experiments.jobs import run_cell
+from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, read_rows
 from fair_envs.reproduction.claims import Claim
-from fair_envs.reproduction.experiment import Result
+from fair_envs.reproduction.experiment import Result, read_result
 from fair_envs.reproduction.lamalfa2025 import jobs
 from fair_envs.reproduction.lamalfa2025 import report as paper
 from fair_envs.reproduction.lamalfa2025.jobs import Point, Weights
 from fair_envs.reproduction.lamalfa2025.published import TABLE_1
-from fair_envs.reproduction.seeds import TABLE, Arm, SeedRow, read_rows
 from fair_envs.reproduction.study import PRINTED, REPAIRED
 from tests.helpers import LITTLE
 from tests.jobs import run_here
@@ -72,7 +72,7 @@ def test_policies_without_training_play_the_episodes_of_their_seed(tmp_path: Pat
     found = []
     for name, seed in (("random", 0), ("random", 1), ("stay", 0), ("greedy", 0)):
         cell = jobs.UntrainedCell(name=name, seed=seed, episodes=3, parameters=parameters)
-        found.append(paper.read_result(run_cell(cell, tmp_path)).ordinary)
+        found.append(read_result(run_cell(cell, tmp_path)).ordinary)
     first, other, stay, greedy = found
     assert (first.values != other.values).any()
     assert not stay.values.any()
@@ -247,7 +247,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         parameters={name: value for name, value in LITTLE.items() if name != "horizon"},
     )
     monkeypatch.setitem(jobs.SCALES, "smoke", scale)
-    monkeypatch.setattr("fair_envs.reproduction.study.run_cells", run_here)
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", run_here)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -266,7 +266,7 @@ def test_the_study_runs_end_to_end_and_its_table_gives_the_same_report_elsewhere
     def nothing_to_run(cells: Sequence[Any], *_: Any, **__: Any) -> None:
         assert not cells
 
-    monkeypatch.setattr("fair_envs.reproduction.study.run_cells", nothing_to_run)
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", nothing_to_run)
     again = paper.main(scale="smoke", out=tmp_path / "again", merge_from=[tmp_path / "out"], progress=False)
     assert again.read_text() == text
 
@@ -283,9 +283,9 @@ def test_the_first_seeds_of_all_arms_come_first_and_are_kept_if_the_study_is_int
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("fair_envs.reproduction.study.run_cells", interrupted)
+        patch.setattr("fair_envs.experiments.seeds.run_cells", interrupted)
         with pytest.raises(KeyboardInterrupt):
             paper.main(scale="smoke", out=tmp_path / "out", jobs=1, progress=False)
     rows = read_rows(tmp_path / "out")
-    assert {row.seed for row in rows.values()} == {0}
+    assert {row.seed for row in rows} == {0}
     assert len(rows) == len(jobs.cells(jobs.SCALES["smoke"])) - 2  # PPO is shared by two penalties

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.metrics import Returns
 from fair_envs.reproduction.experiment import Result
 from fair_envs.reproduction.measures import noise, numbers, series
-from fair_envs.reproduction.seeds import Arm, SeedRow
 
 HORIZON = 10
 ATTRIBUTES: dict[str, Any] = {"sensitive": [0, 1, 0, 1], "preference": ["red", "red", "blue", "blue"]}

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from fair_envs.baselines.ppo.massaging import PolicyOutput
 from fair_envs.reproduction.hu2024 import processes
 from fair_envs.reproduction.hu2024.jobs import AGENTS
-from fair_envs.reproduction.hu2024.processes import MassagedPolicy, World, series, times_of, watch
-from fair_envs.reproduction.hu2024.report import SUMMARIES
+from fair_envs.reproduction.hu2024.numbers import SUMMARIES
+from fair_envs.reproduction.hu2024.processes import MassagedPolicy, World, noise_floors, series, times_of, watch
 
 
 def watched(world: World, agent: str, *, episodes: int, steps: int) -> dict[str, NDArray[Any]]:
@@ -111,6 +111,71 @@ def test_vaccines_without_effect_count_in_the_published_gap_alone() -> None:
 def test_every_column_of_the_tables_is_measured(world: World) -> None:
     names = set(series(world, watched(world, next(iter(AGENTS[world])), episodes=2, steps=40)))
     assert {summary.series for summary in SUMMARIES[world].values()} <= names
+
+
+def lent(granted: tuple[int, int]) -> dict[str, NDArray[Any]]:
+    """Return 60 equal windows of 40 qualified people of each group, of whom so many got a loan."""
+    shape = (60, 4, 2)
+    return {
+        "times": np.arange(60) * 300,
+        "qualified": np.full(shape, 40),
+        "granted": np.full(shape, granted),
+        "shares": np.full((*shape, 3), 1 / 3),
+        "cash": np.zeros((60, 4)),
+    }
+
+
+def test_the_floor_of_a_gap_is_that_of_groups_dealt_at_random() -> None:
+    unfair, fair, none = (noise_floors("lending", lent(granted)) for granted in ((30, 10), (20, 20), (0, 0)))
+    expected = np.sqrt(2 / np.pi) * 2 * np.sqrt(40 * 0.5 * 0.5 * 40 / 79) / 40  # of a hypergeometric number, twice
+    for found in (unfair, fair):  # what counts is how many got loans, not who
+        assert found["short"].values.mean() == pytest.approx(expected, rel=0.1)
+        assert (found["long"].values == 0).all() and (found["long, as plotted"].values == 0).all()
+    assert (none["short"].values == 0).all()
+    assert series("lending", lent((30, 10)))["short"].values == pytest.approx([0.5] * 60)
+    assert fair["of all"].values[-1] < fair["short"].values.mean() / 4  # of many more people
+
+
+def test_the_gap_of_all_applicants_counts_each_window_once() -> None:
+    arrays = {**lent((30, 10)), "times": np.arange(60) * 150}
+    arrays["granted"] = arrays["granted"].copy()
+    arrays["granted"][1::2] = 40  # those between are not counted
+    found = series("lending", arrays)["of all"].values
+    assert np.isnan(found[:2]).all() and found[2:] == pytest.approx([0.5] * 58)
+
+
+def test_the_floor_of_a_distance_is_that_of_one_group_in_other_episodes() -> None:
+    arrays = lent((20, 20))
+    arrays["shares"] = np.tile([[[1.0, 0, 0], [0, 0, 1.0]], [[0, 1.0, 0], [0, 0, 1.0]]], (60, 2, 1, 1))
+    floor, found = noise_floors("lending", arrays), series("lending", arrays)
+    assert floor["long"].values == pytest.approx([0.5] * 60)  # one group differs by 1 between episodes, the other by 0
+    assert found["long"].values == pytest.approx([1.5] * 60)
+
+
+def test_the_floor_in_attention_is_that_of_the_same_units_sent_at_random() -> None:
+    sent = watched("attention", "round-robin", episodes=20, steps=300)
+    floor, random = (
+        noise_floors("attention", sent),
+        series("attention", watched("attention", "uniform", episodes=20, steps=300)),
+    )
+    assert floor["short"].values[-1] == pytest.approx(random["short"].values[-1], rel=0.3)
+    assert series("attention", sent)["short"].values[-1] < floor["short"].values[-1] and "long" not in floor
+
+
+def test_the_floor_of_the_epidemic_is_that_of_people_dealt_to_communities() -> None:
+    arrays = watched("epidemic", "nobody", episodes=100, steps=20)
+    floor = noise_floors("epidemic", arrays)
+    assert (floor["short"].values == 0).all() and floor["long"].values[1] < series("epidemic", arrays)["long"].values[1]
+    everyone = np.tile([[0.0, 15, 0], [0, 19, 0]], (20, 100, 1, 1))
+    assert (noise_floors("epidemic", {**arrays, "heads": everyone})["long"].values == 0).all()
+    given = watched("epidemic", "Max", episodes=50, steps=20)
+    floor = noise_floors("epidemic", given)
+    assert 0 < floor["short"].values[-1] < series("epidemic", given)["short"].values[-1]
+
+
+def test_every_process_has_a_policy_that_never_changes() -> None:
+    units = watched("attention", "constant", episodes=2, steps=40)["units"][-1]
+    assert units.tolist() == [[80, 40, 40, 40, 40]] * 2
 
 
 class Sure:

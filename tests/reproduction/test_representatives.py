@@ -1,9 +1,9 @@
-"""Which policies a figure shows, and their colours."""
+"""Which policies represent all."""
 
 import numpy as np
 import pytest
 
-from fair_envs.reproduction.cimpean2025.representatives import KIND_COLOURS, mixed_colours, representative_subset
+from fair_envs.reproduction.cimpean2025.representatives import representative_subset
 
 
 def test_few_policies_are_all_shown() -> None:
@@ -33,22 +33,3 @@ def test_a_difference_in_all_objectives_counts_more_than_one_of_the_same_size_in
 def test_undefined_values_are_refused() -> None:
     with pytest.raises(ValueError, match="values must be a table of finite numbers"):
         representative_subset([[0, np.nan]])
-
-
-def test_a_policy_that_is_best_in_one_kind_alone_has_the_colour_of_that_kind() -> None:
-    colours = mixed_colours(np.eye(3), ("performance", "group", "individual"))
-    np.testing.assert_allclose(colours * 255, list(KIND_COLOURS.values()))
-
-
-def test_colours_are_mixed_in_proportion_and_the_objectives_of_a_kind_averaged() -> None:
-    values = [[1.0, 0.5, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
-    colours = mixed_colours(values, ("performance", "group", "group"))
-    red, green = np.array(KIND_COLOURS["performance"]) / 255, np.array(KIND_COLOURS["group"]) / 255
-    np.testing.assert_allclose(colours[0], (2 * red + green) / 3)
-    np.testing.assert_allclose(colours[1], green)
-    np.testing.assert_allclose(colours[2], (red + green) / 2)
-
-
-def test_kinds_must_fit_the_objectives() -> None:
-    with pytest.raises(ValueError, match="kinds must be one for each objective, got 1"):
-        mixed_colours([[0, 1]], ["group"])

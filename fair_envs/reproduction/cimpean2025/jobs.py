@@ -1,11 +1,11 @@
-"""The cells of studies on decisions: multi-objective trainings, single-objective trainings and simple policies."""
+"""The cells of studies on decisions: multi-objective trainings, trainings for the reward only, and simple policies."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -13,30 +13,36 @@ from numpy.typing import NDArray
 
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
-from fair_envs.baselines.pcn.rollouts import Random, collect
-from fair_envs.baselines.pcn.single import Algorithm, LearnedPolicy, SingleTraining, train_single
-from fair_envs.core import Rules
+from fair_envs.baselines.pcn.rollouts import Random
+from fair_envs.baselines.pcn.single import LearnedPolicy, SingleTraining, train_single
+from fair_envs.baselines.training import Training, train
 from fair_envs.evaluation import Stochastic
-from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold
+from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.experiments.jobs import Job
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.history import Memory, SlidingWindow
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
-from fair_envs.reproduction.cimpean2025.published import DISTANCES, ENV_IDS, MEASURES, Distance, Setting, World
+from fair_envs.reproduction.cimpean2025.plays import counted, dealt, in_halves, lanes_cells, played
+from fair_envs.reproduction.cimpean2025.published import DISTANCES, ENV_IDS, MEASURES, Distance, Setting, World, tables
 from fair_envs.reproduction.cimpean2025.representatives import representative_subset
-from fair_envs.reproduction.cimpean2025.results import REWARD, Policies
+from fair_envs.reproduction.cimpean2025.results import REWARD
 from fair_envs.support.aliases import Flags, Floats
-from fair_envs.support.seeds import TEST_SEEDS
+from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 from fair_envs.wrappers import FairnessObjectives
 
-PUBLISHED_IF = "IF eq. 8"
+PUBLISHED_IF, PUBLISHED_CSC = "IF eq. 8", "CSC published"
 LANES = 10  # parallel episodes of an iteration
 MOST_POLICIES = 16  # policies of a training that are tested; they represent the range of results
 LONGEST = 1000  # steps of an episode, in both environments
+POINTS = 20  # of a curve
+LONG_LANES = 64  # parallel episodes of the tests with many decisions
+LONG_SEEDS = TEST_EACH // 2  # their seeds are this much further than those of the test episodes
+DEAL_SEED = 0  # of the memberships that are dealt for noise floors
 WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # no one leaves or loses patience, as in the paper's runs
     "hiring": {"leaving": False},
     "fraud": {"post_transaction_update": False, "initial_satisfaction": 1.0},
 }
+MISREAD: Mapping[str, Any] = {"alignment": "next_applicant"}  # pairs decisions with the next applicant
 GROUPS: Mapping[World, Mapping[str, str]] = {"hiring": {"gender": "woman"}, "fraud": {"continent": "NA"}}
 SOUND: Mapping[Distance, Any] = {"Bray-Curtis": BrayCurtis(), "HEOM": HEOM(), "HMOM": HMOM()}
 PUBLISHED: Mapping[Distance, Any] = {
@@ -54,6 +60,8 @@ def notion(name: str, world: World, distance: Distance) -> Any:
         return IndividualFairness(distance=PUBLISHED[distance], form="paper")
     if name == "CSC":
         return Consistency(distance=SOUND[distance])
+    if name == PUBLISHED_CSC:
+        return Consistency(distance=PUBLISHED[distance])
     return GroupNotion(name=name, groups=GROUPS[world])
 
 
@@ -63,45 +71,81 @@ def make(world: World, notions: Sequence[Any], memory: Memory, *, lanes: int, pa
     return FairnessObjectives(env, notions, memory)
 
 
-def tested(
-    agent: Callable[[Any], Stochastic],
-    *,
-    policies: int,
-    episodes: int,
-    world: World,
-    measures: Mapping[str, Any],
-    memory: Memory,
-    parameters: Mapping[str, Any],
-    deterministic: bool = False,
-) -> Policies:
-    """Play test episodes; every policy has its own lane, and so its own history.
+Arrays = dict[str, NDArray[Any]]
 
-    The history starts empty and continues across episodes, as in the trainings, so consecutive episodes share past
-    decisions.
 
-    Args:
-        agent: Function from the environment to a policy that decides in lane k like policy k.
+@dataclass(frozen=True, kw_only=True)
+class PolicyTests:
+    """PolicyTests of policies: in episodes with windows, and over many decisions.
+
+    The histories start empty and continue across episodes, as in the trainings.
+
+    Attributes:
+        agent: Function from an environment and the number of its lanes to a policy, which decides in lane k like policy
+            k modulo the number of policies.
         policies: Number of policies.
-        episodes: Number of episodes per policy.
         world: The environment.
-        measures: Notions by name.
+        asked: The notions that the policies follow, which come first in the vector reward.
+        measures: Notions by name, those that are asked first.
         memory: The decisions that the history keeps.
         parameters: Parameters of the environment.
+        seed: Training seed: each has test episodes of its own.
         deterministic: Whether the most likely actions are taken instead of sampled ones.
     """
-    env = make(world, list(measures.values()), memory, lanes=policies, parameters=parameters)
-    played = collect(
-        env,
-        agent(env),
-        episodes=policies * episodes,
-        rng=np.random.default_rng(TEST_SEEDS),
-        seed=TEST_SEEDS,
-        deterministic=deterministic,
-    )
-    env.close()
-    sums = np.array([episode.returns for episode in played]).reshape(episodes, policies, -1).swapaxes(0, 1)
-    steps = np.array([len(episode) for episode in played]).reshape(episodes, policies).T
-    return Policies(names=(REWARD, *measures), sums=sums, steps=steps)
+
+    agent: Callable[[Any, int], Stochastic]
+    policies: int
+    world: World
+    asked: Sequence[str]
+    measures: Mapping[str, Any]
+    memory: Memory
+    parameters: Mapping[str, Any]
+    seed: int
+    deterministic: bool = False
+
+    def arrays(self, *, episodes: int, decisions: int) -> Arrays:
+        """Return all results; in hiring, also those with the published history.
+
+        Args:
+            episodes: Number of episodes of each policy, by all measures.
+            decisions: Number of decisions of each policy in each half of the tests over many decisions; 0: none.
+        """
+        found: Arrays = {}
+        for prefix, own in {"policies": {}, "misread": MISREAD}.items():
+            if prefix == "policies" or self.world == "hiring":
+                found |= {f"{prefix}/{name}": array for name, array in self._episodes(own, episodes).items()}
+                if decisions:
+                    found[f"{prefix}/counts"] = self._many(own, decisions)
+        return found
+
+    def _episodes(self, own: Mapping[str, Any], episodes: int) -> Arrays:
+        """Return sums over both halves of the episodes, and the noise floors of group notions."""
+        parameters = {**self.parameters, **own}
+        env = make(self.world, list(self.measures.values()), self.memory, lanes=self.policies, parameters=parameters)
+        play = played(env, self.agent(env, self.policies), episodes=episodes, **self._how(0))
+        env.close()
+        sums, steps, counts = in_halves(play, episodes)
+        rng = np.random.default_rng(DEAL_SEED)
+        noise = np.stack([dealt(cells, self.memory, rng) for cells in lanes_cells(play)])
+        names = np.array([REWARD, *self.measures])
+        return {"names": names, "sums": sums, "steps": steps, "episodes": counts, "noise": noise}
+
+    def _many(self, own: Mapping[str, Any], decisions: int) -> NDArray[Any]:
+        """Return the numbers of decisions of each kind, shape (policies, 2, kinds)."""
+        lanes = self.policies * max(1, LONG_LANES // self.policies)
+        notions = [self.measures[name] for name in self.asked] or [notion("SP", self.world, "HEOM")]
+        env = make(self.world, notions, self.memory, lanes=lanes, parameters={**self.parameters, **own})
+        how = {"policies": self.policies, "decisions": decisions, **self._how(LONG_SEEDS)}
+        found = counted(env, self.agent(env, lanes), **how)
+        env.close()
+        return found
+
+    def _how(self, further: int) -> dict[str, Any]:
+        seed = TEST_SEEDS + TEST_EACH * self.seed + further
+        return {"groups": GROUPS[self.world], "seed": seed, "deterministic": self.deterministic}
+
+
+# Trainings for trade-offs ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,37 +153,39 @@ class TradeOffCell(Job):
     """A training of Pareto Conditioned Networks, and a test of the policies in its coverage set.
 
     Attributes:
-        setting: The objectives and the environment.
+        setting: The objectives and the environment; if it is as printed, the paper's own protocol trains on one lane
+            and tests the most likely actions.
         seed: Seed of the training.
         steps: Environment steps of the training.
         episodes: Test episodes of each policy.
-        training: `PCNSettings` that differ from their defaults; None: the paper's own protocol, which trains on one
-            lane and tests the most likely actions.
+        training: `PCNSettings` that differ from their defaults, if the setting is not as printed.
         parameters: Further parameters of the environment, in addition to the setting's.
+        decisions: Decisions of each policy in each half of the tests over many decisions; 0: none.
     """
 
     setting: Setting
     seed: int
     steps: int
     episodes: int
-    training: Mapping[str, Any] | None = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    decisions: int = 0
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write the tests' arrays and return how long the training took."""
+        """Write the tests' arrays and return how long the training and the tests took."""
         started = time.process_time()
-        model, sizes = self.train()
-        seconds = time.process_time() - started
-        arrays = {"sizes": sizes, **self.test(model, misaligned=False).arrays("policies")}
-        if self.setting.world == "hiring":
-            arrays |= self.test(model, misaligned=True).arrays("misread")
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
-        return {"seconds": seconds}
+        model, learning = self.train()
+        trained = time.process_time()
+        commands = chosen(model.commands())
+        arrays = self.tests(model, commands).arrays(episodes=self.episodes, decisions=self.decisions)
+        np.savez_compressed(part / "arrays.npz", **arrays, learning=learning)  # type: ignore[arg-type]
+        return {"seconds": time.process_time() - started, "training_seconds": trained - started}
 
     @property
     def asked(self) -> tuple[str, ...]:
         """The notions among the objectives."""
-        return tuple(name for name in self.setting.objectives if name != REWARD)
+        printed = {"IF": PUBLISHED_IF, "CSC": PUBLISHED_CSC} if self.setting.printed else {}
+        return tuple(printed.get(name, name) for name in self.setting.objectives if name != REWARD)
 
     @property
     def requested(self) -> list[int]:
@@ -148,47 +194,69 @@ class TradeOffCell(Job):
 
     def settings(self) -> PCNSettings:
         """Return the settings of the training."""
-        if self.training is None:
+        if self.setting.printed:
             performance = 0 if REWARD in self.setting.objectives else None
             return farel_settings(objectives=len(self.requested), horizon=LONGEST, performance=performance)
         return PCNSettings(**self.training)
 
     def train(self) -> tuple[PCN, Floats]:
-        """Return the trained networks, and rows of environment steps and mean size of the lanes' histories."""
+        """Return the trained networks, and the learning curve.
+
+        Its rows are environment steps, the reward per step and the mean size of the lanes' histories, see `thinned`.
+        """
         setting = self.setting
         notions = [notion(name, setting.world, setting.distance) for name in self.asked or ("SP",)]
-        parameters = {**setting.parameters, **self.parameters}
-        env = make(
-            setting.world, notions, setting.memory, lanes=1 if self.training is None else LANES, parameters=parameters
-        )
+        misread = MISREAD if setting.printed and setting.world == "hiring" else {}
+        parameters = {**setting.parameters, **misread, **self.parameters}
+        env = make(setting.world, notions, setting.memory, lanes=1 if setting.printed else LANES, parameters=parameters)
         model = PCN(env, settings=self.settings(), requested=self.requested, seed=self.seed)
         (history,) = env.unwrapped.histories
-        sizes = []
+        rows = []
         while model.num_timesteps < self.steps:
-            model.iterate()
-            sizes.append([model.num_timesteps, history.sizes.mean()])
+            episodes = model.iterate()
+            reward, steps = sum(e.returns[0] for e in episodes), sum(map(len, episodes))
+            rows.append([model.num_timesteps, reward, steps, history.sizes.mean()])
         env.close()
-        return model, np.array(sizes, float)
+        return model, thinned(np.array(rows, float), steps=self.steps)
 
-    def test(self, model: PCN, *, misaligned: bool) -> Policies:
-        """Return the results of the policies in the coverage set, each with its achieved return as desired return."""
-        setting = replace(self.setting, misaligned=misaligned)
+    def tests(self, model: PCN, commands: Sequence[Command]) -> PolicyTests:
+        """Return the tests of the policies, each with its achieved return as desired return."""
+        setting = self.setting
         names = list(dict.fromkeys([*(self.asked or ("SP",)), *MEASURES[1:], PUBLISHED_IF]))
         measures = {name: notion(name, setting.world, setting.distance) for name in names}
         if setting.objectives == ("R", "SP"):
             own = [(name, distance) for distance in DISTANCES for name in ("IF", PUBLISHED_IF, "CSC")]
             measures |= {f"{name}, {distance}": notion(name, setting.world, distance) for name, distance in own}
-        commands = chosen(model.commands())
-        return tested(
-            lambda env: Commanded(model, commands, lanes=len(commands)),
+        return PolicyTests(
+            agent=lambda env, lanes: Commanded(model, commands, lanes=lanes),
             policies=len(commands),
-            episodes=self.episodes,
             world=setting.world,
+            asked=self.asked,
             measures=measures,
             memory=setting.memory,
             parameters={**setting.parameters, **self.parameters},
-            deterministic=self.training is None,
+            seed=self.seed,
+            deterministic=setting.printed,
         )
+
+
+def thinned(rows: Floats, *, steps: int) -> Floats:
+    """Return a learning curve at `POINTS` equally spaced numbers of steps, the same for all seeds.
+
+    Args:
+        rows: For each iteration: environment steps so far, sum of the rewards, steps, and mean size of the histories.
+        steps: The planned number of steps.
+
+    Returns:
+        Rows of environment steps, and the reward per step and size of the history in that part of the training.
+    """
+    ends, rewards, lengths, sizes = rows.T
+    part = np.minimum((POINTS * ends / ends[-1]).astype(int), POINTS - 1)
+    parts = [part == k for k in np.unique(part)]
+    places = steps * np.arange(1, POINTS + 1) / POINTS
+    columns = ([rewards[own].sum() / lengths[own].sum() for own in parts], [sizes[own].mean() for own in parts])
+    middles = [ends[own].mean() for own in parts]
+    return np.stack([places, *(np.interp(places, middles, column) for column in columns)], axis=1)
 
 
 def chosen(commands: Sequence[Command]) -> list[Command]:
@@ -198,22 +266,22 @@ def chosen(commands: Sequence[Command]) -> list[Command]:
     return [commands[k] for k in representative_subset(wanted / np.where(span > 0, span, 1), size=MOST_POLICIES)]
 
 
-# Simple policies ------------------------------------------------------------------------------------------------------
+# Other policies -------------------------------------------------------------------------------------------------------
 
 
-def column_of(rules: Rules, name: str | None) -> int:
-    """Return the index of a named entry in an observation; None: of the entry that contains the group.
-
-    Raises:
-        ValueError: There is no such entry.
-    """
-    names = rules.observed_features(rules.params)
-    wanted = [*rules.spec.sensitive, *rules.spec.sensitive_features] if name is None else [name]
-    for candidate in wanted:
-        if candidate in names:
-            return int(names.index(candidate))
-    raise ValueError(
-        f"group must be an entry of the observation ({', '.join(names) or 'none has a name'}), got {name!r}"
+def other_tests(
+    agent: Callable[[Any], Stochastic], world: World, *, seed: int, policies: int = 1, **given: Any
+) -> PolicyTests:
+    """Return the tests of policies that follow no notion, by all measures over a window of 500."""
+    return PolicyTests(
+        agent=lambda env, lanes: agent(env),
+        policies=policies,
+        world=world,
+        asked=(),
+        measures={name: notion(name, world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF)},
+        memory=SlidingWindow(500),
+        parameters={**Setting(world=world, objectives=MEASURES).parameters, **given},
+        seed=seed,
     )
 
 
@@ -244,11 +312,32 @@ class AllButNorthAmerica(Decider):
         return found
 
 
+class AboveAmount(Decider):
+    """Accepts every payment up to an amount.
+
+    Args:
+        env: The environment.
+        amount: The amount.
+    """
+
+    def __init__(self, env: Any, amount: float) -> None:
+        super().__init__(env)
+        self._amount = column_of(self.rules, "amount")
+        self._limit = amount / LARGEST_AMOUNT
+
+    def chosen(self, observation: NDArray[Any]) -> Flags:
+        """Return the lanes with a payment of at most the amount."""
+        found: Flags = observation[:, self._amount] <= self._limit
+        return found
+
+
+LARGEST_AMOUNT = 8000.0  # the unit of observed amounts
+RANDOM, IDENTICAL = "random", "identical random policies"
 SCRIPTED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
     "hiring": {
         "always hires": Always,
         "never hires": Never,
-        "random": Random,
+        RANDOM: Random,
         "correct decision": Correct,
         "hires from a goodness of 0.7": partial(Threshold, threshold=0.7),
         "hires qualified men, no women": QualifiedMen,
@@ -256,104 +345,265 @@ SCRIPTED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
     "fraud": {
         "always checks": Never,
         "never checks": Always,
-        "random": Random,
+        RANDOM: Random,
         "correct decision": Correct,
+        "checks above an amount of 1000": partial(AboveAmount, amount=1000.0),
         "checks North America": AllButNorthAmerica,
     },
 }
 """Policies that need no training; some of them use hidden information."""
 
+CONSTANT: Mapping[World, tuple[str, ...]] = {
+    "hiring": ("always hires", "never hires"),
+    "fraud": ("always checks", "never checks"),
+}
+"""The policies that always decide in the same way."""
 
-@dataclass(frozen=True, kw_only=True)
-class ScriptedCell(Job):
-    """A test of simple policies; in hiring, a second test uses the history of the published code.
 
-    Attributes:
-        world: The environment.
-        episodes: Number of episodes per policy.
-        parameters: Parameters of the environment.
-    """
+class Simple(NamedTuple):
+    """The arm of a policy without training."""
 
     world: World
+    name: str
+
+    def __str__(self) -> str:
+        """Return its name in the table of seeds."""
+        return f"{self.world}, {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimpleCell(Job):
+    """A test of a policy that needs no training, or of several identical random policies.
+
+    Attributes:
+        arm: The policy: one of `SCRIPTED`, or `IDENTICAL`.
+        seed: Selects the test episodes.
+        episodes: Number of test episodes of each policy.
+        parameters: Parameters of the environment.
+        decisions: Decisions of each policy in each half of the tests over many decisions; 0: none.
+    """
+
+    arm: Simple
+    seed: int
     episodes: int
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    decisions: int = 0
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write the test's arrays."""
+        """Write the tests' arrays."""
         started = time.process_time()
-        arrays = self.test(misaligned=False).arrays("policies") | {"sizes": np.zeros((0, 2))}
-        if self.world == "hiring":
-            arrays |= self.test(misaligned=True).arrays("misread")
+        several = self.arm.name == IDENTICAL
+        agent = Random if several else SCRIPTED[self.arm.world][self.arm.name]
+        tests = other_tests(
+            agent, self.arm.world, seed=self.seed, policies=MOST_POLICIES if several else 1, **self.parameters
+        )
+        arrays = tests.arrays(episodes=self.episodes, decisions=self.decisions)
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": time.process_time() - started}
 
-    def test(self, *, misaligned: bool) -> Policies:
-        """Return the results of the simple policies."""
-        agents = list(SCRIPTED[self.world].values())
-        return measured(agents, self.world, episodes=self.episodes, parameters=self.parameters, misaligned=misaligned)
+
+class Learner(NamedTuple):
+    """The arm of a training for the reward only."""
+
+    world: World
+    name: str
+
+    def __str__(self) -> str:
+        """Return its name in the table of seeds."""
+        return f"{self.world}, {self.name}"
+
+
+PPO: Mapping[str, Any] = {
+    "algorithm": "ppo",
+    "sharing": "all",
+    "lanes": 32,
+    "n_steps": 256,
+    "batch_size": 4096,
+    "n_epochs": 8,
+    "learning_rate": 3e-3,
+    "net_arch": (64, 64),
+    "reward_scale": 1.0,
+    "ent_coef": 0.01,
+}
+PER_STEP: Mapping[str, Any] = {"gamma": 0.0, "gae_lambda": 0.0, "ent_coef": 0.1}  # without credit for later rewards
+PER_EPISODE: Mapping[str, Any] = {"gamma": 0.999, "gae_lambda": 0.98}  # closer to the sum over an episode
+LEARNERS: Mapping[str, Callable[..., Any]] = {
+    "DQN": lambda **given: train_single(SingleTraining(algorithm="dqn", **given)),
+    "SB3 PPO": lambda **given: train_single(SingleTraining(algorithm="ppo", **given)),
+    "PPO": lambda **given: train(Training(**PPO, **given)),
+    "PPO, credit per step": lambda **given: train(Training(**{**PPO, **PER_STEP}, **given)),
+    "PPO, credit per episode": lambda **given: train(Training(**{**PPO, **PER_EPISODE}, **given)),
+}
+"""Trainings for the reward only; the last ones are this package's."""
+
+LONGER = ("PPO", "PPO, credit per step", "PPO, credit per episode")
+"""Those with the longer budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SingleCell(Job):
-    """A training for the reward only, by DQN or PPO, and a test of the policy.
+class LearnerCell(Job):
+    """A training for the reward only, and a test of the policy's most likely actions.
 
     Attributes:
-        world: The environment.
-        algorithm: ``"dqn"`` or ``"ppo"``, with the defaults of `SingleTraining`.
+        arm: The environment, and the name of one of `LEARNERS`.
         seed: Seed of the training.
         steps: Environment steps of the training.
         episodes: Number of test episodes.
         parameters: Parameters of the environment.
     """
 
-    world: World
-    algorithm: Algorithm
+    arm: Learner
     seed: int
     steps: int
     episodes: int
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write the test's arrays and return how long the training took."""
+        """Write the test's arrays and return how long the training and the test took."""
         started = time.process_time()
-        learned = LearnedPolicy(
-            train_single(
-                SingleTraining(
-                    env_id=ENV_IDS[self.world],
-                    parameters={**WITHOUT_DYNAMICS[self.world], **self.parameters},
-                    algorithm=self.algorithm,
-                    steps=self.steps,
-                    seed=self.seed,
-                )
-            )
-        )
-        seconds = time.process_time() - started
-        policies = measured([lambda env: learned], self.world, episodes=self.episodes, parameters=self.parameters)
-        np.savez_compressed(part / "arrays.npz", **policies.arrays("policies"), sizes=np.zeros((0, 2)))  # type: ignore[arg-type]
-        return {"seconds": seconds}
+        world = self.arm.world
+        parameters = {**WITHOUT_DYNAMICS[world], **self.parameters}
+        model = LEARNERS[self.arm.name](env_id=ENV_IDS[world], parameters=parameters, steps=self.steps, seed=self.seed)
+        learned = LearnedPolicy(model)
+        trained = time.process_time()
+        tests = replace(other_tests(lambda env: learned, world, seed=self.seed, **self.parameters), deterministic=True)
+        np.savez_compressed(part / "arrays.npz", **tests.arrays(episodes=self.episodes, decisions=0))  # type: ignore[arg-type]
+        return {"seconds": time.process_time() - started, "training_seconds": trained - started}
 
 
-def measured(
-    agents: Sequence[Callable[[Any], Stochastic]],
-    world: World,
-    *,
-    episodes: int,
-    parameters: Mapping[str, Any],
-    misaligned: bool = False,
-) -> Policies:
-    """Return each agent's results in test episodes, by all measures over a window of 500."""
-    setting = Setting(world=world, objectives=MEASURES, misaligned=misaligned)
-    return Policies.joined(
-        [
-            tested(
-                agent,
-                policies=1,
-                episodes=episodes,
-                world=world,
-                measures={name: notion(name, world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF)},
-                memory=SlidingWindow(500),
-                parameters={**setting.parameters, **parameters},
-            )
-            for agent in agents
-        ]
+# The study ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """The scale of the study.
+
+    Attributes:
+        seeds: Number of training seeds of each arm.
+        steps: Environment steps of each training.
+        steps_unforgetting: The same for histories without forgetting, which compare each person with the whole past.
+        learner_steps: The same for the learners with the longer budget.
+        episodes: Number of test episodes of each policy of a setting, and of identical random policies.
+        reference_episodes: The same for learners of the reward and other policies without training.
+        decisions: Decisions of each policy in each half of the tests over many decisions, which are made where no
+            individual notion is asked for.
+        tables: Numbers of the tables whose settings are run with our repair.
+        printed: Numbers of the tables whose settings are run with the method as printed.
+        training: Settings of the networks that differ from their defaults, for our repair.
+        parameters: Other parameters of the environments.
+    """
+
+    seeds: int
+    steps: int
+    steps_unforgetting: int
+    learner_steps: int
+    episodes: int
+    reference_episodes: int
+    decisions: int
+    tables: Sequence[int]
+    printed: Sequence[int]
+    training: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+LEARNING: Mapping[str, Any] = {  # better in short trainings than the defaults and the paper's settings
+    "updates": 200,
+    "learning_rate": 3e-3,
+    "first_episodes": 20,
+    "buffer_size": 100,
+    "best": 20,
+}
+ALL_TABLES = tuple(range(1, 22))
+SCALES: dict[str, Scale] = {
+    "smoke": Scale(
+        seeds=2,
+        steps=2_000,
+        steps_unforgetting=2_000,
+        learner_steps=8_192,
+        episodes=2,
+        reference_episodes=4,
+        decisions=500,
+        tables=(4, 5, 17),
+        printed=(),
+        training=LEARNING,
+        parameters={"horizon": 100},
+    ),
+    "small": Scale(
+        seeds=5,
+        steps=200_000,
+        steps_unforgetting=60_000,
+        learner_steps=1_000_000,
+        episodes=20,
+        reference_episodes=100,
+        decisions=100_000,
+        tables=ALL_TABLES,
+        printed=(5, 17),
+        training=LEARNING,
+    ),
+    "full": Scale(
+        seeds=10,
+        steps=500_000,
+        steps_unforgetting=500_000,
+        learner_steps=2_000_000,
+        episodes=20,
+        reference_episodes=100,
+        decisions=100_000,
+        tables=ALL_TABLES,
+        printed=ALL_TABLES,
+        training=LEARNING,
+    ),
+}
+
+Key = Setting | Learner | Simple
+
+
+def settings_of(scale: Scale) -> list[Setting]:
+    """Return the settings of the trade-offs, each once: those of our repair first."""
+    repaired = [own for number in scale.tables for own in tables()[number].values()]
+    printed = [own.as_printed for number in scale.printed for own in tables()[number].values()]
+    return list(dict.fromkeys([*repaired, *printed]))
+
+
+def worlds_of(scale: Scale) -> list[World]:
+    """Return the environments of the tables that are run."""
+    return list(dict.fromkeys(setting.world for setting in settings_of(scale)))
+
+
+def cells(scale: Scale) -> dict[Key, list[Job]]:
+    """Return the study's cells: policies without training, learners of the reward, and settings of trade-offs."""
+    found: dict[Key, list[Job]] = {}
+    seeds = range(scale.seeds)
+    own: dict[str, Any] = {"parameters": dict(scale.parameters)}
+    for world in worlds_of(scale):
+        for name in (*SCRIPTED[world], IDENTICAL):
+            simple = Simple(world, name)
+            size: dict[str, Any] = {"episodes": scale.reference_episodes}
+            if name == IDENTICAL:
+                size = {"episodes": scale.episodes, "decisions": scale.decisions}
+            found[simple] = [SimpleCell(arm=simple, seed=seed, **size, **own) for seed in seeds]
+        for name in LEARNERS:
+            steps = scale.learner_steps if name in LONGER else scale.steps
+            learner = Learner(world, name)
+            size = {"steps": steps, "episodes": scale.reference_episodes}
+            found[learner] = [LearnerCell(arm=learner, seed=seed, **size, **own) for seed in seeds]
+    for setting in settings_of(scale):
+        found[setting] = [trade_off(scale, setting, seed) for seed in seeds]
+    return found
+
+
+def trade_off(scale: Scale, setting: Setting, seed: int) -> TradeOffCell:
+    """Return the training of a setting with a seed."""
+    return TradeOffCell(
+        setting=setting,
+        seed=seed,
+        steps=scale.steps_unforgetting if setting.unforgetting else scale.steps,
+        episodes=scale.episodes,
+        training={} if setting.printed else dict(scale.training),
+        parameters=dict(scale.parameters),
+        decisions=scale.decisions if is_long(setting) else 0,
     )
+
+
+def is_long(setting: Setting) -> bool:
+    """Return whether the policies are also tested over many decisions: with several objectives, none individual."""
+    return len(setting.objectives) > 1 and not {"IF", "CSC"} & {*setting.objectives}

@@ -3,7 +3,7 @@
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ THRESHOLDS = (0.001, 0.0001, 0.00001)
 POPULATIONS = {"Belgian": "belgian", "gender": "gender", "nationality and gender": "nationality_gender"}
 HIRING_BIASES = {"none": "none", "men": "men", "Belgian men": "belgian_men"}
 FRAUD_BIASES = {"none": "none", "EU": "europe", "EU and merchant 0": "europe_merchant_0"}
+PAPER_SEEDS, PAPER_STEPS = 10, 500_000
 TAKEN_FOR_BEST: Mapping[World, float] = {"hiring": 46.53243, "fraud": 906.0}  # returns of single episodes, not bounds
 PRINTED_LESS: Mapping[int, float] = {  # the constant that each table subtracts from R
     **dict.fromkeys(range(1, 13), TAKEN_FOR_BEST["hiring"]),
@@ -45,7 +46,8 @@ class Setting:
         distance: Distance between people.
         population: Population of applicants.
         bias: Bias of the reward.
-        misaligned: Whether decisions are paired with the next applicant, as in the published code.
+        printed: Whether the method is the one as printed: the published protocol, the history of the published code,
+            which in hiring pairs decisions with the next applicant, and similarities in the place of distances.
     """
 
     world: World
@@ -56,7 +58,12 @@ class Setting:
     distance: Distance = "HEOM"
     population: str = "belgian"
     bias: str = "none"
-    misaligned: bool = False
+    printed: bool = False
+
+    @property
+    def as_printed(self) -> "Setting":
+        """The same setting with the method as printed."""
+        return replace(self, printed=True)
 
     @property
     def memory(self) -> Memory:
@@ -76,17 +83,15 @@ class Setting:
         given: dict[str, Any] = {"reward_bias": self.bias}
         if self.world == "hiring":
             given |= {"population": self.population}
-            given |= {"alignment": "next_applicant"} if self.misaligned else {}
         return given
 
-    @property
-    def label(self) -> str:
-        """The name of the setting in lists."""
+    def __str__(self) -> str:
+        """Return its name in the table of seeds, and in lists."""
         memory = f"window {self.window}" if self.window else f"factor {self.factor:g}, threshold {self.threshold:g}"
         words = [self.world, ":".join(self.objectives), memory, self.distance]
         words += [self.population] if self.population != "belgian" else []
         words += [f"bias {self.bias}"] if self.bias != "none" else []
-        return ", ".join(words + (["misaligned"] if self.misaligned else []))
+        return ", ".join(words + (["as printed"] if self.printed else []))
 
 
 def tables() -> dict[int, dict[str, Setting]]:

@@ -3,37 +3,46 @@
 The paper trains Pareto Conditioned Networks on hiring and on fraud detection, for the reward and fairness notions
 over a history of decisions. For each setting, it prints a representative subset of the policies found. Its hiring
 numbers come from a history that pairs each decision with the next applicant. Its individual notions use similarities
-in place of distances. Its policies are measured in single training episodes. Here the histories are aligned, the
-notions are sound, and every policy is tested again.
+in place of distances. Its policies are measured in single training episodes. Our repair has aligned histories and
+sound notions, and tests every policy again. The plan of the study is in ``docs/reproduction/cimpean2025/plan.md``.
 """
 
-import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fair_envs.baselines.pcn.single import Algorithm
 from fair_envs.experiments import tables
-from fair_envs.experiments.jobs import Job
+from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
-from fair_envs.metrics import Estimate
+from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.metrics.inference import fisher, welch
+from fair_envs.metrics.intervals import share_interval
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.cimpean2025.jobs import (
+    CONSTANT,
+    IDENTICAL,
+    LEARNERS,
     MOST_POLICIES,
     PUBLISHED_IF,
+    RANDOM,
+    SCALES,
     SCRIPTED,
-    ScriptedCell,
-    SingleCell,
-    TradeOffCell,
+    Key,
+    Learner,
+    Scale,
+    Simple,
+    cells,
+    worlds_of,
 )
+from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS
 from fair_envs.reproduction.cimpean2025.published import (
     DISTANCES,
     MEASURES,
-    TAKEN_FOR_BEST,
+    PAPER_SEEDS,
+    PAPER_STEPS,
     WINDOWS,
     Setting,
     Span,
@@ -42,564 +51,764 @@ from fair_envs.reproduction.cimpean2025.published import (
     printed_value,
 )
 from fair_envs.reproduction.cimpean2025.published import tables as settings_of_tables
-from fair_envs.reproduction.cimpean2025.representatives import Kind, mixed_colours, representative_subset
-from fair_envs.reproduction.cimpean2025.results import (
-    Found,
-    Policies,
-    correlated,
-    over_seeds,
-    rank_correlation,
-    read_found,
+from fair_envs.reproduction.cimpean2025.results import CONFLICTS, numbers, read_found
+from fair_envs.reproduction.claims import (
+    Claim,
+    Outcome,
+    both,
+    everywhere_above,
+    everywhere_below,
+    everywhere_within,
 )
-from fair_envs.reproduction.claims import Claim, all_of, below, exceeds, verdict
-from fair_envs.reproduction.figures import TradeOffs
+from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Size
 
-GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
-KINDS: Mapping[str, Kind] = {
-    "R": "performance",
-    **dict.fromkeys(GROUP_NOTIONS, "group"),
-    **dict.fromkeys(("IF", "CSC"), "individual"),
-}
-SPANS: Mapping[Span, Callable[..., Any]] = {"best": np.max, "mean": np.mean, "worst": np.min}
-QUALITATIVE = (  # of Okabe and Ito, safe for colour-blind readers
-    *((0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115)),
-    *((240, 228, 66), (0, 114, 178), (213, 94, 0), (204, 121, 167)),
-)
-RADAR_RANGE: Mapping[World, float] = {"hiring": -300.0, "fraud": -510.0}
-ALGORITHMS: tuple[Algorithm, ...] = ("dqn", "ppo")  # trained for the reward only
-SINGLES = (1, 13)  # tables whose groups of rows are trained for one objective each
-LEARNED = 50  # percent of the same span that a policy must reach for its loss to be meaningful; our choice too
-LITTLE_COST = 10  # percent of the reward between a random and the best policy; our choice
+Outcomes = Mapping[str, Outcome]
+Estimates = dict[str, Estimate]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """The scale of the study.
-
-    Attributes:
-        seeds: Number of training seeds of each setting.
-        steps: Environment steps of each training.
-        steps_unforgetting: The same for histories without forgetting, which compare each person with the whole past.
-        episodes: Number of test episodes of each policy.
-        tables: Numbers of the tables whose settings are run.
-        training: Settings of the networks that differ from their defaults; None: the paper's own.
-        parameters: Other parameters of the environments.
-    """
-
-    seeds: int
-    steps: int
-    steps_unforgetting: int
-    episodes: int
-    tables: Sequence[int]
-    training: Mapping[str, Any] | None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-
-LEARNING: Mapping[str, Any] = {  # better in short trainings than the defaults and the paper's settings
-    "updates": 200,
-    "learning_rate": 3e-3,
-    "first_episodes": 20,
-    "buffer_size": 100,
-    "best": 20,
-}
-ALL_TABLES = tuple(range(1, 22))
-SCALES: dict[str, Scale] = {
-    "smoke": Scale(
-        seeds=2,
-        steps=2_000,
-        steps_unforgetting=2_000,
-        episodes=2,
-        tables=(5, 17),
-        training=LEARNING,
-        parameters={"horizon": 100},
-    ),
-    "small": Scale(
-        seeds=3, steps=150_000, steps_unforgetting=60_000, episodes=20, tables=ALL_TABLES, training=LEARNING
-    ),
-    "full": Scale(
-        seeds=10, steps=500_000, steps_unforgetting=500_000, episodes=10, tables=ALL_TABLES, training=None
-    ),  # the paper's protocol, except for 10 test episodes per policy
-}
-
-
-def cells(scale: Scale) -> dict[Setting, list[TradeOffCell]]:
-    """Return the study's trainings: each setting with its seeds. Settings that tables share are run once."""
-    chosen = [own for number in scale.tables for own in settings_of_tables()[number].values()]
-    chosen += [replace(own, misaligned=True) for own in misread_settings(scale)]
-    return {
-        setting: [
-            TradeOffCell(
-                setting=setting,
-                seed=seed,
-                steps=scale.steps_unforgetting if setting.unforgetting else scale.steps,
-                episodes=scale.episodes,
-                training=None if scale.training is None else dict(scale.training),
-                parameters=dict(scale.parameters),
-            )
-            for seed in range(scale.seeds)
-        ]
-        for setting in dict.fromkeys(chosen)
-    }
-
-
-def misread_settings(scale: Scale) -> list[Setting]:
-    """Return the hiring settings that are also trained on the published code's history, to measure its effect."""
-    return [settings_of_tables()[5]["HEOM"]] if 5 in scale.tables else []
-
-
-def scripted(scale: Scale) -> dict[World, ScriptedCell]:
-    """Return the cells in which simple policies are tested, for reference."""
-    return {
-        world: ScriptedCell(world=world, episodes=scale.episodes * scale.seeds, parameters=dict(scale.parameters))
-        for world in worlds_of(scale)
-    }
-
-
-def singles(scale: Scale) -> dict[tuple[World, Algorithm], list[SingleCell]]:
-    """Return the trainings for the reward only."""
-    return {
-        (world, algorithm): [
-            SingleCell(
-                world=world,
-                algorithm=algorithm,
-                seed=seed,
-                steps=scale.steps,
-                episodes=scale.episodes,
-                parameters=dict(scale.parameters),
-            )
-            for seed in range(scale.seeds)
-        ]
-        for world in worlds_of(scale)
-        for algorithm in ALGORITHMS
-    }
-
-
-def worlds_of(scale: Scale) -> list[World]:
-    """Return the environments of the tables that are run."""
-    return list(dict.fromkeys(own.world for n in scale.tables for own in settings_of_tables()[n].values()))
+SPANS: Mapping[Span, str] = {"best": "best", "mean": "total", "worst": "worst"}
+PAIRS = [f"{one}~{other}" for one, other in combinations(GROUP_NOTIONS, 2)]
+FIRST: Mapping[World, int] = {"hiring": 1, "fraud": 13}  # the world's first table
+DISTANCES_OF: Mapping[World, int] = {"hiring": 5, "fraud": 17}
+TRADE_OFFS = (1, 2, 5, 13, 14, 17)  # tables whose trade-offs are drawn
+LEARNED = 0.5  # share of the reward between a random and the best scripted policy that counts as learned; our choice
+LITTLE_COST = 10.0  # percent of the same span; our choice
+RELIABLE = 0.5  # correlation of a number with itself in the other half, or with another one; our choice
+SETTLED = 0.1  # share of the same span by which the reward may still change at the end; our choice
+UNDECIDED = Outcome(None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report(study.Report[Scale]):
-    """The tables, figures and verdicts of a study.
-
-    Attributes:
-        arms: The settings with the results of their seeds.
-        singles: The results of the trainings for the reward only, by environment and algorithm.
-        scripted: The results of simple policies, in the order of `SCRIPTED`.
-    """
+    """The tables, figures and verdicts of the study; the keys of the arms are settings, learners or policies."""
 
     paper = "cimpean2025"
     scales = SCALES
 
-    arms: Mapping[Setting, Sequence[Found]]
-    singles: Mapping[tuple[World, Algorithm], Sequence[Found]]
-    scripted: Mapping[World, Found]
+    # --------------------------------------------------------------------------------------------- arms
 
-    def groups(self, table: int) -> dict[str, Setting]:
-        """Return the settings of a table's groups of rows."""
-        return settings_of_tables()[table]
+    def groups(self, table: int, method: str = REPAIRED) -> dict[str, Arm]:
+        """Return the arms of a table's groups of rows with a method; none if they were not all run."""
+        settings = settings_of_tables()[table]
+        keys = {name: own.as_printed if method == PRINTED else own for name, own in settings.items()}
+        if not all(key in self.arms for key in keys.values()):
+            return {}
+        return {name: self.arms[key] for name, key in keys.items()}
 
-    def pooled(self, setting: Setting) -> Policies:
-        """Return the policies of all seeds."""
-        return Policies.joined([found.policies for found in self.arms[setting]])
+    def settings(self, world: World, method: str = REPAIRED) -> dict[Setting, Arm]:
+        """Return the arms of all settings of a world with a method."""
+        return {
+            key: arm
+            for key, arm in self.arms.items()
+            if isinstance(key, Setting) and key.world == world and key.printed == (method == PRINTED)
+        }
 
-    def write_numbers(self) -> None:
-        """Write every policy's results."""
-        (self.out / "policies.json").write_text(json.dumps(self.as_dict(), indent=1) + "\n")
+    def default(self, world: World, method: str = REPAIRED) -> Arm | None:
+        """Return the setting that the paper varies: R, SP and IF over a window of 500; None if it was not run."""
+        setting = settings_of_tables()[DISTANCES_OF[world]]["HEOM"]
+        return self.arms.get(setting.as_printed if method == PRINTED else setting)
 
-    def as_dict(self) -> list[dict[str, Any]]:
-        """Return every policy's mean episode sums, for JSON."""
-        return [
-            {
-                "setting": setting.label,
-                "seed": found.cell["seed"],
-                "policy": k,
-                "measures": dict(zip(names, row, strict=True)),
-            }
-            for setting, group in self.arms.items()
-            for found in group
-            for names in [found.policies.names]
-            for k, row in enumerate(found.policies.sums.mean(axis=1).tolist())
-        ]
+    def references(self, world: World) -> dict[str, Arm]:
+        """Return the policies without training."""
+        return {name: self.arms[Simple(world, name)] for name in SCRIPTED[world]}
 
-    # ------------------------------------------------------------------------------------------- tables
+    def learners(self, world: World) -> dict[str, Arm]:
+        """Return the trainings for the reward only."""
+        return {name: self.arms[Learner(world, name)] for name in LEARNERS}
 
-    def table(self, number: int) -> str:
-        """Return a table of the paper with our rows above: best / mean / worst of the representative policies."""
-        header = ["policies", "", "n", *MEASURES, "IF, violations"]
-        rows: list[list[tables.Cell]] = []
-        for group, setting in self.groups(number).items():
-            distances = DISTANCES if number in (4, 16) else (setting.distance,)
-            for distance in distances:
-                suffix = f", {distance}" if len(distances) > 1 else ""
-                rows += [
-                    [group + suffix, "ours", *self._ours(setting, distance if suffix else None)],
-                    ["", "paper", *_paper(number, group, distance)],
-                ]
-        return tables.markdown(header, rows)
+    @property
+    def worlds(self) -> list[World]:
+        """The environments that were run."""
+        return worlds_of(self.scale)
 
-    def _ours(self, setting: Setting, distance: str | None) -> list[str]:
-        policies = self.representatives(setting)
-        columns = [_under(name, distance) for name in (*MEASURES[:6], PUBLISHED_IF, "CSC", "IF")]
-        shown = ["/".join(f"{of(policies.total(name)):.1f}" for of in SPANS.values()) for name in columns]
-        return [str(len(policies)), *shown]
+    # ------------------------------------------------------------------------------- whether a task is learned
 
-    def representatives(self, setting: Setting) -> Policies:
-        """Return a representative subset of the policies of all seeds."""
-        policies = self.pooled(setting)
-        shown = representative_subset(policies.table(MEASURES))
-        return Policies(names=policies.names, sums=policies.sums[shown], steps=policies.steps[shown])
+    def span(self, world: World, name: str = "total R") -> tuple[float, float]:
+        """Return the mean reward of the random and of the best policy without training."""
+        rewards = {key: float(arm.values(name).mean()) for key, arm in self.references(world).items()}
+        return rewards[RANDOM], max(rewards.values())
 
-    def rates_table(self, world: World) -> str:
-        """Return the means per step of simple policies and of each setting's most rewarded and fairest policy."""
-        header = ["policy", *(f"{name} a step" for name in MEASURES), "steps"]
-        reference = self.scripted[world].policies
-        rows: list[list[tables.Cell]] = [[label, *_rates(reference, k)] for k, label in enumerate(SCRIPTED[world])]
-        for setting in self.arms:
-            if setting.world == world and not setting.misaligned:
-                policies = self.pooled(setting)
-                best, fairest = int(np.argmax(policies.total("R"))), int(np.argmax(policies.rate("SP")))
-                rows += [[f"{setting.label}: highest reward", *_rates(policies, best)]]
-                rows += [[f"{setting.label}: fairest by SP", *_rates(policies, fairest)]]
-        return tables.markdown(header, rows)
+    def shares(self, world: World, rewards: Any) -> Any:
+        """Return rewards as shares of the way from the random to the best policy without training."""
+        random, best = self.span(world)
+        return (rewards - random) / (best - random)
 
-    def singles_table(self) -> str:
-        """Return the means per step of the policies that were trained for the reward only, over seeds."""
-        header = ["environment", "algorithm", *(f"{name} a step" for name in MEASURES)]
-        rows: list[list[tables.Cell]] = [
-            [
-                world,
-                algorithm.upper(),
-                *(over_seeds([found.policies.rate(name)[0] for found in group]) for name in MEASURES),
-            ]
-            for (world, algorithm), group in self.singles.items()
-        ]
-        return tables.markdown(header, rows)
+    def best_constant(self, world: World) -> Arm:
+        """Return the policy with the largest reward among those that always decide in the same way."""
+        constant = [self.references(world)[name] for name in CONSTANT[world]]
+        return max(constant, key=lambda arm: float(arm.values("total R").mean()))
 
-    def misaligned_table(self) -> str:
-        """Return the effect on the policies of training on the published code's history."""
-        header = ["trained on", "R", *(f"{name} a step" for name in GROUP_NOTIONS), "SP a step as misread"]
-        rows: list[list[tables.Cell]] = []
-        for setting in self.arms:
-            if setting.misaligned:
-                for words, own in (("aligned history", replace(setting, misaligned=False)), ("published", setting)):
-                    rows.append([f"{words}: {own.label}", self.mean_total(own, "R")])
-                    rows[-1] += [self.mean_rate(own, name) for name in GROUP_NOTIONS]
-                    misread = [found.misread for found in self.arms[own]]
-                    rows[-1].append(over_seeds([float(m.rate("SP").mean()) for m in misread if m is not None]))
-        return tables.markdown(header, rows)
+    def candidates(self, world: World) -> dict[str, Arm]:
+        """Return the methods of which one must learn the task: learners of the reward, and PCN's default setting."""
+        found = self.learners(world)
+        for method, name in ((REPAIRED, "PCN"), (PRINTED, "PCN as printed")):
+            arm = self.default(world, method)
+            if arm is not None:
+                found[name] = arm
+        return found
+
+    def learned(self, world: World) -> list[str]:
+        """Return the methods that learned a task.
+
+        They are shown to reach the share `LEARNED`, and to earn more than the best constant policy.
+        """
+        constant = self.best_constant(world)
+        found = []
+        for name, arm in self.candidates(world).items():
+            reached = mean_interval(self.shares(world, arm.values("top total R")))
+            beats = welch(arm.values("top total R"), constant.values("total R"))
+            if reached.low > LEARNED and beats.low > 0:
+                found.append(name)
+        return found
+
+    def unlearned(self) -> list[World]:
+        """Return the environments that no method learned."""
+        return [world for world in self.worlds if not self.learned(world)]
+
+    def gated(self, world: World, outcomes: Mapping[str, Outcomes]) -> dict[str, Outcomes]:
+        """Return outcomes in a world, all of them undecided if no method learned its task."""
+        if self.learned(world):
+            return dict(outcomes)
+        return {method: dict.fromkeys(own, UNDECIDED) for method, own in outcomes.items()}
+
+    def claim(self, world: World, test: Callable[[str], tuple[Outcomes, str]], **words: str) -> Claim:
+        """Return a claim on a world, whose outcomes count only if some method learned its task.
+
+        Args:
+            world: The environment.
+            test: Function from a method to its outcomes and their evidence; none if it was not run.
+            words: The other fields of the claim.
+        """
+        found = {method: test(method) for method in (PRINTED, REPAIRED)}
+        evidence = " ".join(f"{method.capitalize()}: {text}" for method, (_, text) in found.items() if text)
+        if evidence and not self.learned(world):
+            evidence = f"No method learned the task, so the claim is undecided whatever the numbers. {evidence}"
+        outcomes = self.gated(world, {method: own for method, (own, _) in found.items()})
+        return Claim(
+            text=f"{words.pop('text')} ({world})",
+            outcomes=outcomes,
+            evidence=evidence,
+            **words,
+        )
 
     # ------------------------------------------------------------------------------------------- claims
 
     def claims(self) -> list[Claim]:
-        """Return the paper's claims with the verdicts of our runs, for the settings that were run."""
-        worlds = {setting.world for setting in self.arms}
+        """Return the paper's claims with the verdicts of our runs, for the tables that were run."""
         found: list[Claim] = []
-        if "hiring" in worlds:
-            found += [self._aligned_claim(), *self._misread_claim()]
-        found += [self._conflict_claim(world) for world in sorted(worlds)]
-        found += [claim for world in sorted(worlds) for claim in self._window_claim(world)]
-        found += [claim for world in sorted(worlds) for claim in self._bias_claim(world)]
-        found += [self._distance_claim(world) for world in sorted(worlds)]
-        if len(worlds) == 2:
-            found += [self._harder_claim()]
-        return found + [self._cost_claim(world) for world in sorted(worlds)]
+        if "hiring" in self.worlds:
+            found += [self._together(), self._misread()]
+        if len(self.worlds) == 2:
+            found.append(self._harder())
+        for world in self.worlds:
+            found += [self._conflict(world), self._cost(world), self._window(world), self._discount(world)]
+            found += [self._threshold(world), self._bias(world), self._distance(world), self._curves(world)]
+        if "hiring" in self.worlds:
+            found.append(self._populations())
+        return found
 
-    def aligned(self, world: World) -> list[Setting]:
-        """Return the settings of a world whose history pairs decisions with the right people."""
-        return [setting for setting in self.arms if setting.world == world and not setting.misaligned]
+    def _together(self) -> Claim:
+        null = self.arms[Simple("hiring", IDENTICAL)]
 
-    def within_settings(self, world: World, of: Callable[[Found], float]) -> Estimate:
-        """Return the mean over a world's settings of a number of each training, with its interval over seeds.
+        def test(method: str) -> tuple[Outcomes, str]:
+            found = {name: arm for name, arm in self.groups(4, method).items()}
+            if not found:
+                return {}, ""
+            (arm,) = found.values()
+            above = {pair: arm.minus(null, pair) for pair in PAIRS}
+            shown = {pair: arm.estimate(pair) for pair in PAIRS}
+            return {"all pairs": everywhere_above(above, 0)}, f"{listed(shown, digits=2)}."
 
-        Settings differ in window, distance, population and bias, which change all gaps together. Correlations over the
-        policies of several settings would therefore be misleadingly high. Undefined settings (too few policies, or all
-        equal) are excluded.
-        """
-        return over_seeds(
-            [
-                over_seeds([of(self.arms[setting][seed]) for setting in self.aligned(world)]).value
-                for seed in range(self.scale.seeds)
-            ]
+        words = {pair: null.estimate(pair) for pair in PAIRS}
+        claim = self.claim(
+            "hiring",
+            test,
+            text="Group notions go together: a policy that is fair by one is fair by the others",
+            refuted="A pair of notions whose correlation over policies is below that over identical random policies.",
+            earlier="undecided: 7 of 10 pairs above 0",
+            reason="Correlations in the same decisions were compared with 0, but identical policies have them too. Now "
+            "one notion in one half is compared with the other in the other half, over many decisions.",
         )
+        own = f"Rank correlations across halves. Identical random policies: {listed(words, digits=2)}. "
+        return replace(claim, evidence=own + claim.evidence)
 
-    def correlation(self, world: World, one: str, other: str) -> Estimate:
-        """Return the rank correlation of two measures per step over a setting's policies, averaged over settings."""
-        return self.within_settings(world, lambda found: rank_correlation(found.policies, one, other))
-
-    def misread_correlation(self, one: str, other: str) -> Estimate:
-        """Return the same for hiring, with both measures from the published history."""
-        return self.within_settings("hiring", lambda found: rank_correlation(_misread(found), one, other))
-
-    def _aligned_claim(self) -> Claim:
-        pairs = list(combinations(GROUP_NOTIONS, 2))
-        found = {f"{one}-{other}": self.correlation("hiring", one, other) for one, other in pairs}
-        misread = {f"{one}-{other}": self.misread_correlation(one, other) for one, other in pairs}
-        return Claim(
-            "In hiring, group notions go together: a policy that is fair by one is fair by the others.",
-            verdict({"rank correlations above 0 for all pairs": all_of(exceeds(e, 0) for e in found.values())}),
-            f"Rank correlation per step over the policies of a setting, mean over settings: {listed(found)}. As the "
-            f"published history has the same policies: {listed(misread)}",
-        )
-
-    def _misread_claim(self) -> list[Claim]:
-        def shown(name: str) -> Estimate:
-            return self.within_settings(
-                "hiring", lambda found: correlated(found.policies.rate(name), _misread(found).rate(name))
-            )
-
-        def again(name: str) -> Estimate:
-            return self.within_settings(
-                "hiring",
-                lambda found: correlated(found.policies.half(0).rate(name), found.policies.half(1).rate(name)),
-            )
-
-        read_again = {name: shown(name) for name in GROUP_NOTIONS}
-        men = list(SCRIPTED["hiring"]).index("hires qualified men, no women")
-        reference = self.scripted["hiring"]
+    def _misread(self) -> Claim:
+        arm = next(iter(self.groups(4).values()), None)
+        men = self.references("hiring")["hires qualified men, no women"]
         evidence = (
-            f"Hiring qualified men and no women has SP {reference.policies.rate('SP')[men]:.3f} a step, as the "
-            f"published history sees it {_misread(reference).rate('SP')[men]:.3f}. Rank correlation, over the policies "
-            f"of a setting, between a policy's gap and what that history makes of it: {listed(read_again)}; between "
-            "the gaps in the first half of the test episodes and in the second, which says how much is to be had: "
-            + listed({name: again(name) for name in GROUP_NOTIONS})
+            f"Hiring qualified men and no women has SP {tables.show(men.estimate('SP'))} per step; the published "
+            f"history shows {tables.show(men.estimate('misread SP'))}. "
         )
-        return [
-            Claim(
-                "What the published misalignment does: the reported gaps still tell which policies are fairer.",
-                verdict({"rank correlations above 0.5": all_of(exceeds(e, 0.5) for e in read_again.values())}),
-                evidence,
+        outcomes: dict[str, Outcomes] = {PRINTED: {}, REPAIRED: {}}
+        if arm is not None:
+            again = {name: arm.estimate(f"{name}~{name}") for name in GROUP_NOTIONS}
+            shown = {name: arm.estimate(f"{name}~misread {name}") for name in GROUP_NOTIONS}
+            reliable = {name: shown[name] for name, own in again.items() if own.low > RELIABLE}
+            told = everywhere_above(reliable, RELIABLE) if reliable else UNDECIDED
+            outcomes = {PRINTED: {"its history, on our policies": told}, REPAIRED: {}}
+            evidence += (
+                "Rank correlation, across halves, between a policy's gap and that in the published history: "
+                f"{listed(shown, digits=2)}; with the gap in the correct history, which bounds it: "
+                f"{listed(again, digits=2)}. Only notions whose gaps are shown to be reliable (above {RELIABLE}) are "
+                f"tested: {', '.join(reliable) or 'none'}."
             )
+        return Claim(
+            text="The gaps in the published history still show which policies are fairer (hiring)",
+            outcomes=self.gated("hiring", outcomes),
+            evidence=evidence,
+            refuted=f"A reliable notion whose correlation with the published history's gap is below {RELIABLE}.",
+            earlier="does not hold",
+            reason="Gaps are now over many decisions, and in different halves.",
+        )
+
+    def _conflict(self, world: World) -> Claim:
+        null = self.arms[Simple(world, IDENTICAL)]
+        names = [f"{one}~{other}" for one, other in CONFLICTS]
+
+        def test(method: str) -> tuple[Outcomes, str]:
+            arms = list(self.settings(world, method).values())
+            found = {name: over_arms(arms, name) for name in names}
+            if not arms:
+                return {}, ""
+            return {name: everywhere_below({"": e}, 0) for name, e in found.items()}, f"{listed(found, digits=2)}."
+
+        claim = self.claim(
+            world,
+            test,
+            text="Individual fairness and consistency conflict",
+            refuted="A positive correlation.",
+            earlier="holds" if world == "hiring" else "undecided",
+            reason="The notions are now compared in different halves of the test episodes.",
+        )
+        noise = tables.show(null.estimate(names[1]), digits=2)
+        own = (
+            "Rank correlation, across halves, over the policies of a setting, mean over settings. Identical random "
+            f"policies: {names[1]} {noise}; they have no violations of IF. "
+        )
+        return replace(claim, evidence=own + claim.evidence)
+
+    def _harder(self) -> Claim:
+        def flags(world: World, method: str) -> Any:
+            return self.shares(world, self.most_rewarded(world, method)) >= LEARNED
+
+        def reach(world: World, arm: Arm) -> Any:
+            return self.shares(world, arm.values("top total R")) >= LEARNED
+
+        outcomes: dict[str, dict[str, Outcome]] = {PRINTED: {}, REPAIRED: {}}
+        evidence = []
+        for method, own in outcomes.items():
+            if all(self.settings(world, method) for world in ("hiring", "fraud")):
+                reached = {world: flags(world, method) for world in self.worlds}
+                own["PCN"] = fewer(reached["fraud"], reached["hiring"])
+                evidence.append(f"PCN {method}: {_counts(reached)}")
+        for name in LEARNERS:
+            reached = {world: reach(world, self.learners(world)[name]) for world in self.worlds}
+            outcomes[REPAIRED][name] = fewer(reached["fraud"], reached["hiring"])
+            evidence.append(f"{name}: {_counts(reached)}")
+        return Claim(
+            text="Fraud detection is harder than hiring",
+            outcomes=outcomes,
+            evidence=f"Seeds whose most rewarded policy reaches {100 * LEARNED:.0f} % of the way from a random to the "
+            f"best scripted policy. {'; '.join(evidence)}. Fisher's exact test.",
+            refuted="More seeds that reach it in fraud detection than in hiring.",
+            earlier="holds for PCN",
+            reason="Outcomes that are reached or not are now counted, for learners of the reward too.",
+        )
+
+    def most_rewarded(self, world: World, method: str = REPAIRED) -> Any:
+        """Return, for each seed, the reward of the most rewarded policy of all settings with the plain reward.
+
+        It is chosen in the first half of the test episodes and measured in the second.
+        """
+        arms = [
+            arm
+            for key, arm in self.settings(world, method).items()
+            if key.bias == "none" and key.population == "belgian"
+        ]
+        first, second = (np.stack([arm.values(name) for arm in arms]) for name in ("first total R", "top total R"))
+        return np.take_along_axis(second, first.argmax(axis=0)[np.newaxis], axis=0)[0]
+
+    def _cost(self, world: World) -> Claim:
+        random, best = self.span(world)
+
+        def test(method: str) -> tuple[Outcomes, str]:
+            arm = self.default(world, method)
+            if arm is None:
+                return {}, ""
+            lost = 100 * (arm.values("top total R") - arm.values("fair total R")) / (best - random)
+            reached = mean_interval(self.shares(world, arm.values("top total R")))
+            cost = mean_interval(lost, undefined="omit")
+            every = not np.isnan(lost).any() and reached.low > LEARNED
+            told = everywhere_below({"": cost}, LITTLE_COST) if every else UNDECIDED
+            text = (
+                f"{tables.show(cost, digits=1)} % ({np.isfinite(lost).sum()} of {arm.seeds} seeds found a fair "
+                f"policy). The most rewarded policy reaches {tables.show(reached, digits=2)} of the span, and its gap "
+                f"SP is {tables.show(_negative(arm.estimate('top SP')))} per step (noise floor "
+                f"{arm.estimate('noise SP').value:.3f})."
+            )
+            return {f"within {LITTLE_COST:g} %": told}, text
+
+        return self.claim(
+            world,
+            test,
+            text="Fair policies cost little reward",
+            refuted=f"A cost above {LITTLE_COST:g} % of the reward between a random and the best scripted policy. It "
+            "is undecided if not every seed found a fair policy, or if the most rewarded ones are not shown to reach "
+            "half of that span.",
+            earlier="undecided",
+            reason="A policy is fair if its gap is at most its own noise floor; more seeds and steps.",
+        )
+
+    def _forgetting(
+        self, world: World, number: int, shorter: str, longer: str, names: Sequence[str], **words: str
+    ) -> Claim:
+        """Return a claim that gaps are larger with the history that forgets more."""
+
+        def test(method: str) -> tuple[Outcomes, str]:
+            groups = self.groups(number, method)
+            if not groups:
+                return {}, ""
+            one, other = groups[shorter], groups[longer]
+            larger = {name: other.minus(one, name) for name in names}  # gaps are negative
+            larger["SP beyond its noise floor"] = one.minus(other, "excess SP")
+            levels = {name: _negative(arm.estimate("SP")) for name, arm in groups.items()}
+            floors = ", ".join(f"{name} {arm.estimate('noise SP').value:.3f}" for name, arm in groups.items())
+            text = (
+                f"Gap at {shorter} minus that at {longer}: {listed(larger)}. SP by history: {listed(levels)}; noise "
+                f"floors: {floors}."
+            )
+            return {name: everywhere_above({"": e}, 0) for name, e in larger.items()}, text
+
+        return self.claim(world, test, **words)
+
+    def _window(self, world: World) -> Claim:
+        number = FIRST[world] + (9 if world == "hiring" else 6)
+        return self._forgetting(
+            world,
+            number,
+            str(WINDOWS[0]),
+            str(WINDOWS[-1]),
+            ("SP", "IF", "CSC"),
+            text="The size of the window matters: gaps are larger over short windows",
+            refuted="A gap that is smaller over the shortest window than over the longest.",
+            earlier="undecided" if world == "hiring" else "holds for SP, undecided for IF and CSC",
+            reason="The noise floor of each window is now subtracted: short windows have larger gaps by chance.",
+        )
+
+    def _discount(self, world: World) -> Claim:
+        return self._forgetting(
+            world,
+            FIRST[world] + (10 if world == "hiring" else 7),
+            "gamma 0.9",
+            "gamma 1.0",
+            ("SP", "IF"),
+            text="The discount factor matters: gaps are larger if decisions are forgotten faster",
+            refuted="A gap that is smaller at 0.9 than without a discount.",
+            reason="There was no verdict. The paper's group gaps in these tables are not discounted by its code.",
+        )
+
+    def _threshold(self, world: World) -> Claim:
+        return self._forgetting(
+            world,
+            FIRST[world] + (11 if world == "hiring" else 8),
+            "theta 0.001",
+            "theta 0.00001",
+            ("SP", "IF"),
+            text="The threshold of the discounted history matters: gaps are larger if it removes more decisions",
+            refuted="A gap that is smaller with the largest threshold than with the smallest.",
+            reason="There was no verdict.",
+        )
+
+    def _bias(self, world: World) -> Claim:
+        def test(method: str) -> tuple[Outcomes, str]:
+            drops: Estimates = {}
+            for number in (7, 8, 9) if world == "hiring" else (18,):
+                groups = self.groups(number, method)
+                drops |= {
+                    f"table {number}, {name}": groups["none"].minus(arm, "SP")
+                    for name, arm in groups.items()
+                    if name != "none"
+                }
+            told = {"all biases": everywhere_above(drops, 0)} if drops else {}
+            return told, f"Rise of the gap SP per step: {listed(drops)}." if drops else ""
+
+        return self.claim(
+            world,
+            test,
+            text="A bias in the reward makes policies less fair by statistical parity",
+            refuted="A bias that reduces the gap.",
+            earlier="undecided",
+            reason="More seeds and steps.",
+        )
+
+    def _populations(self) -> Claim:
+        def test(method: str) -> tuple[Outcomes, str]:
+            groups = self.groups(6, method)
+            rises = {name: groups["Belgian"].minus(arm, "SP") for name, arm in groups.items() if name != "Belgian"}
+            if not groups:
+                return {}, ""
+            levels = {name: arm.estimate("excess SP") for name, arm in groups.items()}
+            text = f"Rise of the gap SP per step: {listed(rises)}; beyond its noise floor: {listed(levels)}."
+            return {"both populations": everywhere_above(rises, 0)}, text
+
+        return self.claim(
+            "hiring",
+            test,
+            text="Populations with fewer women, and fewer foreign women, give less fair policies",
+            refuted="A population whose policies have a smaller gap of statistical parity than the Belgian one's.",
+            reason="There was no verdict. The wording is ours: the paper prints the table.",
+        )
+
+    def _distance(self, world: World) -> Claim:
+        forms = {"by eq. 8": PUBLISHED_IF, "by violations": "IF"}
+
+        def test(method: str) -> tuple[Outcomes, str]:
+            groups = self.groups(DISTANCES_OF[world], method)
+            if not groups:
+                return {}, ""
+            worse = {
+                form: everywhere_above(
+                    {other: groups[other].minus(groups["Bray-Curtis"], name) for other in ("HEOM", "HMOM")}, 0
+                )
+                for form, name in forms.items()
+            }
+            levels = (
+                f"{form}: {listed({own: arm.estimate(name) for own, arm in groups.items()})}"
+                for form, name in forms.items()
+            )
+            return worse, f"{'; '.join(levels)}."
+
+        return self.claim(
+            world,
+            test,
+            text="The distance decides how fair policies look: Bray-Curtis is worse than HEOM and HMOM",
+            refuted="A distance by which policies look less fair than by Bray-Curtis.",
+            earlier="holds by equation 8; by violations "
+            + ("it does not hold" if world == "hiring" else "it is undecided"),
+            reason="More seeds and steps.",
+        )
+
+    def _curves(self, world: World) -> Claim:
+        random, best = self.span(world, "R")
+
+        def test(method: str) -> tuple[Outcomes, str]:
+            arm = self.default(world, method)
+            if arm is None:
+                return {}, ""
+            values = arm.curve("learned R").seeds
+            first, third, last = (part.mean(axis=1) for part in _quarters(values, (0, 2, 3)))
+            rise, late = (mean_interval((last - other) / (best - random)) for other in (first, third))
+            told = both([everywhere_above({"": rise}, 0), everywhere_within({"": late}, SETTLED)])
+            text = (
+                "rise of the reward per step from the first to the last quarter of the training, in shares of the span "
+                f"between a random and the best scripted policy: {tables.show(rise, digits=2)}; from the third to the "
+                f"last: {tables.show(late, digits=2)}."
+            )
+            return {"R, SP, IF": told}, text
+
+        found = {method: test(method) for method in (PRINTED, REPAIRED)}
+        return Claim(
+            text=f"The learning curves rise and settle ({world})",
+            outcomes={method: own for method, (own, _) in found.items()},
+            evidence=" ".join(f"{method.capitalize()}: {text}" for method, (_, text) in found.items() if text),
+            refuted=f"A fall, or a change of more than {SETTLED} of the span in the last quarter.",
+            reason="There was no verdict, because learning curves were not stored.",
+        )
+
+    # ------------------------------------------------------------------------------------------- the page
+
+    def question(self) -> str:
+        """Return what the paper claims; first of all, which tasks no method learned."""
+        text = (
+            "The paper trains Pareto Conditioned Networks (PCN) for the reward and fairness notions over a history of "
+            "decisions, in hiring and in fraud detection. It claims that the policies found are fairer in several "
+            "settings at a minor loss of reward, that group notions go together in hiring, that individual notions "
+            "conflict, and that windows, distances, biases and populations change the trade-offs."
+        )
+        missing = self.unlearned()
+        if not missing:
+            return text
+        return (
+            f"**No method learned {' and '.join(missing)}**: none is shown both to reach {100 * LEARNED:.0f} % of the "
+            "reward between a random and the best scripted policy, and to earn more than the best constant policy. "
+            f"Claims about trade-offs there are undecided, whatever the numbers.\n\n{text}"
+        )
+
+    def runs(self) -> str:
+        """Return what was run, and what the numbers mean."""
+        s = self.scale
+        return (
+            f"{sum(isinstance(key, Setting) for key in self.arms)} settings of PCN with {s.seeds} seeds each, and "
+            f"{len(LEARNERS)} learners of the reward in each environment. Up to {MOST_POLICIES} policies of a "
+            f"training, which represent its range of results, are tested again in {s.episodes} episodes of their own "
+            f"for each training seed (other policies in {s.reference_episodes}), on their own history that continues "
+            "across episodes. Brackets hold 95 % intervals over training seeds, arms are compared with Welch's t, and "
+            "nothing is paired. R is the reward as it is, "
+            "without the paper's constants: 46.53 and 906 are the returns of single episodes, not upper bounds. The "
+            "noise floor of a group gap is its value if the memberships are dealt at random among the same decisions. "
+            "Individual notions compare no groups; uniformly random decisions have no violations of IF.\n\n"
+            "The method as printed has the published protocol (one lane, its settings of PCN, the most likely actions "
+            "in tests), the published history and the published similarities. Our repair has aligned histories, "
+            "distances, and settings of PCN that learn faster."
+        )
+
+    def sizes(self) -> list[Size]:
+        """Return our scale beside the paper's."""
+        s = self.scale
+        own, every = (sum(len(settings_of_tables()[n]) for n in numbers) for numbers in (s.tables, range(1, 22)))
+        return [
+            Size("training seeds of an arm", s.seeds, PAPER_SEEDS),
+            Size("environment steps of a training", s.steps, PAPER_STEPS),
+            Size("the same without forgetting", s.steps_unforgetting, PAPER_STEPS),
+            Size("the same of our PPO", s.learner_steps, None),
+            Size("groups of rows in the tables", own, every),
+            Size("tables that are also run as printed", len(s.printed), len(range(1, 22))),
+            Size("test episodes of a policy of PCN", s.episodes, None),
+            Size("test episodes of other policies", s.reference_episodes, None),
         ]
 
-    def _conflict_claim(self, world: World) -> Claim:
-        names = {"IF": "IF", "IF by eq. 8": PUBLISHED_IF}
-        found = {label: self.correlation(world, name, "CSC") for label, name in names.items()}
-        evidence = (
-            f"Rank correlation with CSC per step over the policies of a setting, mean over settings: {listed(found)}"
+    def sections(self) -> dict[str, str]:
+        """Return the tables by their titles."""
+        beside = (
+            "Best / mean / worst episode sums over the policies of a training, means over seeds. The column IF is by "
+            "the paper's equation 8 on the published similarity, so that it can be compared; the last column counts "
+            "violations, 0 is fair. Policies without training are measured over a window of 500 with HEOM."
         )
-        if world == "hiring":
-            misread = {label: self.misread_correlation(name, "CSC") for label, name in names.items()}
-            evidence += f". As the published history has the same policies: {listed(misread)}"
-        return Claim(
-            f"Individual fairness and consistency conflict ({world}).",
-            verdict({name: below(e, 0) for name, e in found.items()}),
-            evidence,
+        own = [f"### Table {number}\n\n{self.table(number)}" for number in self.scale.tables]
+        found = {"The paper's tables beside ours": "\n\n".join([beside, *own])}
+        found["Who learns the tasks"] = "\n\n".join(
+            f"### {w.capitalize()}\n\n{self.tasks_table(w)}" for w in self.worlds
         )
+        for world in self.worlds:
+            found[f"Per step, {world}"] = (
+                "Gap (noise floor) of each group notion, mean over policies.\n\n" + self.rates_table(world)
+            )
+        together = [world for world in self.worlds if self.groups(FIRST[world] + 3)]
+        if together:
+            found["Group notions, in different halves of many decisions"] = "\n\n".join(
+                f"### {world.capitalize()}\n\n{self.pairs_table(world)}" for world in together
+            )
+        if "hiring" in self.worlds:
+            found["What the published history shows"] = self.misread_table()
+        return found
 
-    def _window_claim(self, world: World) -> list[Claim]:
-        number = 10 if world == "hiring" else 19
-        if number not in self.scale.tables:
-            return []
-        groups = self.groups(number)
-        spread = {
-            name: {size: self.mean_rate(groups[str(size)], name) for size in WINDOWS} for name in ("SP", "IF", "CSC")
-        }
-        ends = {
-            name: over_seeds(
+    def table(self, number: int) -> str:
+        """Return a table of the paper: our rows above the paper's, then policies without training."""
+        header = ["policies", "", "n", *MEASURES, "IF, violations"]
+        rows: list[list[tables.Cell]] = []
+        settings = settings_of_tables()[number]
+        for group, setting in settings.items():
+            distances = DISTANCES if number in (4, 16) else (setting.distance,)
+            for distance in distances:
+                several = len(distances) > 1
+                name = f"{group}, {distance}" if several else group
+                for method in (REPAIRED, PRINTED):
+                    arms = self.groups(number, method)
+                    if arms:
+                        rows.append([name, f"ours, {method}", *_spans(arms[group], distance if several else None)])
+                rows.append([name, "paper", *_paper(number, group, distance)])
+        world = next(iter(settings.values())).world
+        rows += [[name, "no training", *_spans(arm, None)] for name, arm in self.references(world).items()]
+        return tables.markdown(header, rows)
+
+    def tasks_table(self, world: World) -> str:
+        """Return what methods earn, beside policies without training."""
+        header = ["policy", "R a step", "R an episode", "share of the span", f"seeds above {LEARNED}",
+                  "minus the best constant policy", "gap SP", "noise floor", "learned"]  # fmt: skip
+        constant, learned = self.best_constant(world), self.learned(world)
+        rows: list[list[tables.Cell]] = []
+        for name, arm in {**self.references(world), **self.candidates(world)}.items():
+            reward = arm.values("top total R")
+            shares = self.shares(world, reward)
+            told = "" if name in SCRIPTED[world] else "yes" if name in learned else "no"
+            beats = "" if arm is constant else tables.show(welch(reward, constant.values("total R")))
+            rows.append(
                 [
-                    float(one.policies.rate(name).mean() - other.policies.rate(name).mean())
-                    for one, other in zip(self.arms[groups["1000"]], self.arms[groups["100"]], strict=True)
+                    name,
+                    arm.estimate("top R"),
+                    mean_interval(reward),
+                    mean_interval(shares),
+                    f"{(shares >= LEARNED).sum()} of {arm.seeds}",
+                    beats,
+                    _negative(arm.estimate("top SP")),
+                    arm.estimate("noise SP"),
+                    told,
                 ]
             )
-            for name in spread
-        }
-        return [
-            Claim(
-                f"The size of the window matters: gaps are larger over short windows ({world}).",
-                verdict({name: exceeds(e, 0) for name, e in ends.items()}),
-                "Mean per step over policies at 1000 minus that at 100: "
-                + listed(ends)
-                + "; "
-                + "; ".join(f"{name} at {listed({str(k): e for k, e in of.items()})}" for name, of in spread.items()),
-            )
+        return tables.markdown(header, rows)
+
+    def rates_table(self, world: World) -> str:
+        """Return the means per step of policies without training, learners and settings."""
+        header = ["policy", "R", *(f"|{name}|" for name in GROUP_NOTIONS), "IF", "CSC", "policies"]
+        arms = {**self.references(world), **self.learners(world)}
+        arms |= {str(key): arm for method in (REPAIRED, PRINTED) for key, arm in self.settings(world, method).items()}
+        rows: list[list[tables.Cell]] = [
+            [
+                name,
+                arm.estimate("R"),
+                *(
+                    f"{tables.show(_negative(arm.estimate(own)))} ({arm.estimate(f'noise {own}').value:.3f})"
+                    for own in GROUP_NOTIONS
+                ),
+                arm.estimate("IF"),
+                arm.estimate("CSC"),
+                f"{arm.estimate('policies').value:.1f}",
+            ]
+            for name, arm in arms.items()
         ]
+        return tables.markdown(header, rows)
 
-    def mean_total(self, setting: Setting, name: str) -> Estimate:
-        """Return a measure's episode sum, averaged over a setting's policies, with its interval over seeds."""
-        return over_seeds([float(found.policies.total(name).mean()) for found in self.arms[setting]])
+    def pairs_table(self, world: World) -> str:
+        """Return the correlations of group notions, beside those of identical random policies."""
+        header = ["notions", "policies, different halves", "identical, different halves", "policies, same half",
+                  "identical, same half"]  # fmt: skip
+        (arm,) = self.groups(FIRST[world] + 3).values()
+        null = self.arms[Simple(world, IDENTICAL)]
+        pairs = {**dict.fromkeys(PAIRS, True), **{f"{name}~{name}": False for name in GROUP_NOTIONS}}
+        rows: list[list[tables.Cell]] = []
+        for pair, same in pairs.items():
+            suffixes = ("", " same half") if same else ("",)
+            shown = [own.estimate(f"{pair}{suffix}") for suffix in suffixes for own in (arm, null)]
+            rows.append([pair, *shown, *[""] * (4 - len(shown))])
+        pooled = {name: arm.estimate(f"pooled {name}") for name in GROUP_NOTIONS}
+        floors = {name: null.estimate(f"pooled {name}") for name in GROUP_NOTIONS}
+        return (
+            f"Gaps over {2 * self.scale.decisions:,} decisions of a policy: {listed(pooled)}; of identical random "
+            f"policies: {listed(floors)}.\n\n{tables.markdown(header, rows)}"
+        )
 
-    def mean_rate(self, setting: Setting, name: str) -> Estimate:
-        """Return a measure per step, averaged over a setting's policies, with its interval over seeds."""
-        return over_seeds([float(found.policies.rate(name).mean()) for found in self.arms[setting]])
-
-    def _bias_claim(self, world: World) -> list[Claim]:
-        numbers = (7, 8, 9) if world == "hiring" else (18,)
-        if not set(numbers) <= set(self.scale.tables):
-            return []
-        drops = {}
-        for number in numbers:
-            groups = self.groups(number)
-            for name, setting in groups.items():
-                if name != "none":
-                    key = f"{name}, {setting.population}" if world == "hiring" else name
-                    drops[key] = over_seeds(
-                        [
-                            float(plain.policies.rate("SP").mean() - biased.policies.rate("SP").mean())
-                            for plain, biased in zip(self.arms[groups["none"]], self.arms[setting], strict=True)
-                        ]
-                    )
-        return [
-            Claim(
-                f"A bias in the reward makes the policies less fair by statistical parity ({world}).",
-                verdict({"all biases": all_of(exceeds(e, 0) for e in drops.values())}),
-                "Rise of the gap per step with the bias, mean over policies: " + listed(drops),
-            )
+    def misread_table(self) -> str:
+        """Return the gaps of policies as they are, and in the published history."""
+        header = ["policy", "R an episode", *(f"{name}: correct / published" for name in GROUP_NOTIONS)]
+        arms = self.references("hiring")
+        for method in (REPAIRED, PRINTED):
+            arm = self.default("hiring", method)
+            arms |= {} if arm is None else {f"PCN, {method}": arm}
+        rows: list[list[tables.Cell]] = [
+            [
+                name,
+                arm.estimate("total R"),
+                *(
+                    f"{-arm.estimate(own).value:.3f} / {-arm.estimate(f'misread {own}').value:.3f}"
+                    for own in GROUP_NOTIONS
+                ),
+            ]
+            for name, arm in arms.items()
         ]
+        return tables.markdown(header, rows)
 
-    def _distance_claim(self, world: World) -> Claim:
-        groups = self.groups(5 if world == "hiring" else 17)
-        forms = {"by eq. 8": PUBLISHED_IF, "by violations": "IF"}
-        worse = {
-            form: all_of(
-                exceeds(self._rise(groups["Bray-Curtis"], groups[other], name), 0) for other in ("HEOM", "HMOM")
-            )
-            for form, name in forms.items()
-        }
-        reported = (
-            f"{form}: {listed({own: self.mean_rate(setting, name) for own, setting in groups.items()})}"
-            for form, name in forms.items()
-        )
-        return Claim(
-            f"The distance decides how fair policies look: Bray-Curtis worse than HEOM and HMOM ({world}).",
-            verdict(worse),
-            "Mean per step over policies, " + "; ".join(reported),
-        )
+    # ------------------------------------------------------------------------------------------- figures
 
-    def _rise(self, setting: Setting, other: Setting, name: str) -> Estimate:
-        """Return how much higher a measure per step is in the other setting, averaged over policies, paired by seed."""
-        pairs = zip(self.arms[setting], self.arms[other], strict=True)
-        return over_seeds([float(b.policies.rate(name).mean() - a.policies.rate(name).mean()) for a, b in pairs])
-
-    def _harder_claim(self) -> Claim:
-        reached: dict[World, Estimate] = {}
-        for world in ("hiring", "fraud"):
-            random, best = self.reward_span(world)
-            values = [(self._most_rewarded(world, seed) - random) / (best - random) for seed in range(self.scale.seeds)]
-            reached[world] = over_seeds(values)
-        evidence = (
-            "Share of the reward between a random and the best simple policy that the most rewarded policy reaches, "
-            "chosen in the first half of the test episodes of all settings without bias and of the default "
-            f"population, in the second half: {listed(reached)}"
-        )
-        harder = exceeds(_minus(reached["fraud"], reached["hiring"]), 0)
-        return Claim("Fraud detection is harder than hiring.", verdict({"reward": harder}), evidence)
-
-    def _most_rewarded(self, world: World, seed: int) -> float:
-        """Return the reward in the second half of the test episodes of the policy that earned most in the first."""
-        plain = [s for s in self.aligned(world) if s.bias == "none" and s.population == "belgian"]
-        first, second = (
-            np.concatenate([self.arms[setting][seed].policies.half(which).total("R") for setting in plain])
-            for which in range(2)
-        )
-        return float(second[np.argmax(first)])
-
-    def reward_span(self, world: World) -> tuple[float, float]:
-        """Return the mean reward of the random and of the best simple policy."""
-        rewards = self.scripted[world].policies.total("R")
-        return float(rewards[list(SCRIPTED[world]).index("random")]), float(rewards.max())
-
-    def _cost_claim(self, world: World) -> Claim:
-        setting = self.groups(5 if world == "hiring" else 17)["HEOM"]
-        random, best = self.reward_span(world)
-        known = self.scripted[world].policies
-        random_gap = float(known.rate("SP")[list(SCRIPTED[world]).index("random")])  # fair, except for random arrivals
-        costs, gaps, reached = [], [], []
-        for found in self.arms[setting]:
-            first, second = (
-                found.policies.half(which) for which in range(2)
-            )  # chosen in the first, measured in the second
-            reward, fair = first.total("R"), first.rate("SP") >= random_gap
-            top = int(np.argmax(reward))
-            earned = 100 * (second.total("R") - random) / (best - random)
-            costs.append(earned[top] - earned[np.argmax(np.where(fair, reward, -np.inf))] if fair.any() else np.nan)
-            gaps.append(float(-second.rate("SP")[top]))
-            reached.append(float(earned[top]))
-        every = not np.isnan(costs).any() and exceeds(over_seeds(reached), LEARNED)
-        return Claim(
-            f"Fair policies cost little reward ({world}).",
-            verdict({f"within {LITTLE_COST} %": below(over_seeds(costs), LITTLE_COST) if every else None}),
-            "Reward lost, in percent of what lies between a random and the best simple policy, by the most rewarded "
-            f"policy whose gap of statistical parity is at most a random policy's, {-random_gap:.3f} a step: "
-            f"{tables.show(over_seeds(costs), digits=1)} ({np.isfinite(costs).sum()} of {self.scale.seeds} seeds found "
-            f"one); the most rewarded policy reaches {tables.show(over_seeds(reached), digits=1)} %, and its gap is "
-            f"{tables.show(over_seeds(gaps))}. Both are chosen in the first half of the test episodes and measured in "
-            f"the second; the claim is left undecided where not every seed found one, or less than {LEARNED} % is "
-            "reached",
-        )
-
-    # ------------------------------------------------------------------------------------- figures and text
-
-    def draw(self) -> None:
+    def draw(self) -> list[Picture]:
         """Save the figures."""
-        for number in self.scale.tables:
-            world = next(iter(self.groups(number).values())).world
-            shown = {group: self._trade_offs(setting) for group, setting in self.groups(number).items()}
-            panels = _by_kind(shown) if number in SINGLES else shown
-            figures.trade_off_radar(panels, self.out / f"radar-{number}.png", axes=MEASURES, low=RADAR_RANGE[world])
-        for number in {11, 12, 20, 21} & set(self.scale.tables):
-            curves = {group: [f.sizes for f in self.arms[setting]] for group, setting in self.groups(number).items()}
-            figures.history_sizes(curves, self.out / f"window-{number}.png")
-
-    def _trade_offs(self, setting: Setting) -> TradeOffs:
-        """Return the plotted data of a setting: its representative policies, and the others behind them."""
-        table = self.pooled(setting).table(MEASURES)
-        table[:, 0] -= TAKEN_FOR_BEST[setting.world]  # as the paper draws it
-        chosen = np.isin(np.arange(len(table)), representative_subset(table))
-        colours = mixed_colours(table[chosen], [KINDS[name] for name in MEASURES])
-        return TradeOffs(values=table[chosen], colours=colours, others=table[~chosen])
-
-    def text(self, claims: Sequence[Claim]) -> str:
-        """Return the report as Markdown."""
-        s = self.scale
-        results = [found for group in self.arms.values() for found in group]
-        seconds = sum(found.seconds for found in results)
-        worlds = list(dict.fromkeys(setting.world for setting in self.arms))
-        parts = [
-            f"Made by `{self.command}`: {len(results)} trainings of {len(self.arms)} settings, {s.seeds} seeds (0 to "
-            f"{s.seeds - 1}) each, {s.steps:,} environment steps a training, {s.steps_unforgetting:,} where decisions "
-            f"do not fade and there is no window ({seconds / len(results):.0f} s on one core). Up to {MOST_POLICIES} "
-            "policies of a training, which represent its range of results, are tested again in "
-            f"{s.episodes} episodes each, on their own history that continues across episodes. Brackets "
-            "hold 95 % intervals over training seeds (Student's t). R is the reward as it is, without the paper's "
-            "constants: 46.53 and 906 are the returns of single episodes, not upper bounds.",
-            "## The paper's claims",
-            *[f"**{c.text}** {c.verdict}\n\n{c.evidence}." for c in claims],
-            "## Per step",
-            *[part for world in worlds for part in (f"### {world.capitalize()}", self.rates_table(world))],
-            "## Trained for the reward alone",
-            f"DQN and PPO, {s.steps:,} environment steps; what they reach is no upper bound either.",
-            self.singles_table(),
-            "## Trained on the published history",
-            "Means over the policies found. The published history pairs a decision with the next applicant.",
-            self.misaligned_table(),
-            "## The paper's tables beside ours",
-            "Best / mean / worst over the representative policies of all seeds, sums over an episode. The column IF is "
-            "by the paper's equation 8 on the published similarity, so that it can be compared; the last column counts "
-            "violations, 0 is fair.",
-            *[part for n in s.tables for part in (f"### Table {n}", self.table(n), f"![radar {n}](radar-{n}.png)")],
-            "## Window sizes",
-            *[f"![{path.stem}]({path.name})" for path in sorted(self.out.glob("window-*.png"))],
+        return [
+            *(self._gaps_picture(number) for number in self.scale.tables),
+            *(self._trade_off_picture(number) for number in self.scale.tables if number in TRADE_OFFS),
+            *(self._history_picture(number) for number in self.scale.tables if number in (11, 12, 20, 21)),
+            *self._learning_picture(),
         ]
-        return "\n\n".join(parts) + "\n"
 
+    def _with_references(self, number: int) -> dict[str, Arm]:
+        world = next(iter(settings_of_tables()[number].values())).world
+        return {**self.groups(number), **self.references(world)}
 
-def _by_kind(shown: Mapping[str, TradeOffs]) -> dict[str, TradeOffs]:
-    """Return single-objective settings in one panel per kind, with one colour per objective."""
-    palette = {name: np.array(QUALITATIVE[k]) / 255 for k, name in enumerate(shown)}
-    panels: dict[str, TradeOffs] = {}
-    for kind in dict.fromkeys(KINDS[name] for name in shown):
-        own = {name: policies for name, policies in shown.items() if KINDS[name] == kind}
-        panels[kind] = TradeOffs(
-            values=np.concatenate([policies.values for policies in own.values()]),
-            colours=np.concatenate(
-                [np.tile(palette[name], (len(policies.values), 1)) for name, policies in own.items()]
-            ),
-            others=np.concatenate([policies.others for policies in own.values()]),
-            names=[name for name, policies in own.items() for _ in policies.values],
+    def _gaps_picture(self, number: int) -> Picture:
+        arms, file = self._with_references(number), f"gaps-{number}.png"
+        figures.dot_plot(
+            {
+                notion: {
+                    name: {"gap": _negative(arm.estimate(notion)), "noise floor": arm.estimate(f"noise {notion}")}
+                    for name, arm in arms.items()
+                }
+                for notion in GROUP_NOTIONS
+            },
+            self.out / file,
+            label="gap per step (0 is fair)",
         )
-    return panels
+        return Picture(file, f"Gaps of the group notions in the settings of table {number}, and their noise floors.")
+
+    def _trade_off_picture(self, number: int) -> Picture:
+        world, file = next(iter(settings_of_tables()[number].values())).world, f"trade-offs-{number}.png"
+        shown = (RANDOM, "correct decision", *CONSTANT[world])
+        arms = {**self.groups(number), **{name: self.references(world)[name] for name in shown}}
+        figures.exchange_plot(
+            {
+                f"table {number}": {
+                    name: (arm.estimate("total R"), _negative(arm.estimate("SP"))) for name, arm in arms.items()
+                }
+            },
+            self.out / file,
+            labels=("reward of an episode", "gap SP per step"),
+        )
+        return Picture(file, f"Reward against unfairness in the settings of table {number}, means over policies.")
+
+    def _history_picture(self, number: int) -> Picture:
+        file = f"history-{number}.png"
+        figures.course_plot(
+            {"decisions remembered": {name: arm.curve("remembered") for name, arm in self.groups(number).items()}},
+            self.out / file,
+            points={},
+            label="environment steps",
+        )
+        return Picture(file, f"Decisions that the history of a lane holds in the trainings of table {number}.")
+
+    def _learning_picture(self) -> list[Picture]:
+        file = "learning.png"
+        panels: dict[str, dict[str, Curve]] = {}
+        for world in self.worlds:
+            arms = {method: self.default(world, method) for method in (REPAIRED, PRINTED)}
+            panels[world] = {method: arm.curve("learned R") for method, arm in arms.items() if arm is not None}
+        panels = {world: curves for world, curves in panels.items() if curves}
+        if not panels:
+            return []
+        figures.course_plot(panels, self.out / file, points={}, label="environment steps")
+        return [Picture(file, "Reward per step in the trainings for R, SP and IF.")]
+
+
+def over_arms(arms: Sequence[Arm], name: str) -> Estimate:
+    """Return the mean of a number over arms, with its interval over seeds; undefined numbers are left out.
+
+    Settings differ in window, distance, population and bias, which change all gaps together, so correlations are
+    computed within settings.
+    """
+    if not arms:
+        return mean_interval([])
+    values = np.stack([arm.values(name) for arm in arms])
+    counts = (~np.isnan(values)).sum(axis=0)
+    sums = np.nansum(values, axis=0)
+    return mean_interval(np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0), undefined="omit")
+
+
+def fewer(one: Any, other: Any) -> Outcome:
+    """Return whether fewer seeds of the first kind reached something, by Fisher's exact test."""
+    if fisher(one, other) > 0.05:
+        return UNDECIDED
+    return Outcome(bool(np.mean(one) < np.mean(other)))
+
+
+def _counts(reached: Mapping[World, Any]) -> str:
+    shown = []
+    for world, flags in reached.items():
+        exact = share_interval(flags, method="exact")
+        shown.append(f"{world} {int(np.sum(flags))} of {len(flags)} [{exact.low:.2f}, {exact.high:.2f}]")
+    return ", ".join(shown)
+
+
+def _negative(estimate: Estimate) -> Estimate:
+    """Return a gap from its negative."""
+    return replace(estimate, value=-estimate.value, low=-estimate.high, high=-estimate.low)
+
+
+def _quarters(values: Any, chosen: Sequence[int]) -> list[Any]:
+    """Return some quarters of the columns."""
+    parts = np.array_split(values, 4, axis=1)
+    return [parts[k] for k in chosen]
+
+
+def _spans(arm: Arm, distance: str | None) -> list[tables.Cell]:
+    """Return the number of policies, and the best, mean and worst episode sum of each measure."""
+    columns = [_under(name, distance) for name in (*MEASURES[:6], PUBLISHED_IF, "CSC", "IF")]
+    shown = ["/".join(f"{arm.estimate(f'{own} {name}').value:.1f}" for own in SPANS.values()) for name in columns]
+    return [f"{arm.estimate('policies').value:.1f}", *shown]
 
 
 def _paper(number: int, group: str, distance: Any) -> list[str]:
@@ -615,39 +824,13 @@ def _under(name: str, distance: str | None) -> str:
     return name if distance is None or name not in ("IF", PUBLISHED_IF, "CSC") else f"{name}, {distance}"
 
 
-def _rates(policies: Policies, k: int) -> list[str]:
-    return [f"{policies.rate(name)[k]:.3f}" for name in MEASURES] + [f"{policies.steps[k].mean():.0f}"]
+def _numbers(key: Key, folder: Any) -> dict[str, float]:
+    return numbers(read_found(folder))
 
 
-def _misread(found: Found) -> Policies:
-    """Return the policies of a hiring cell, measured with the published history."""
-    assert found.misread is not None
-    return found.misread
-
-
-def _minus(estimate: Estimate, other: Estimate) -> Estimate:
-    """Return the second estimate minus the first; the widths of the intervals add up."""
-    value, low, high = other.value - estimate.value, other.low - estimate.high, other.high - estimate.low
-    return replace(estimate, value=value, low=low, high=high)
-
-
-def everything(scale: Scale) -> dict[Hashable, Sequence[Job]]:
-    """Return all cells: those of the settings, of the trainings for the reward only, and of simple policies."""
-    alone = {world: [cell] for world, cell in scripted(scale).items()}
-    parts: list[Mapping[Any, Sequence[Job]]] = [cells(scale), singles(scale), alone]
-    return {key: group for part in parts for key, group in part.items()}
-
-
-def report_of(name: str, scale: Scale, results: Mapping[Hashable, Sequence[Found]], out: Path) -> Report:
-    """Return the report of all cells."""
-    return Report(
-        name=name,
-        scale=scale,
-        arms={setting: results[setting] for setting in cells(scale)},
-        singles={label: results[label] for label in singles(scale)},
-        scripted={world: results[world][0] for world in scripted(scale)},
-        out=out,
-    )
-
-
-main = study.Study(scales=SCALES, cells=everything, read=read_found, report=report_of).run
+main = study.Study(
+    scales=SCALES,
+    cells=cells,
+    numbers=_numbers,
+    report=lambda name, scale, arms, out: Report(name=name, scale=scale, arms=arms, out=out),
+).run

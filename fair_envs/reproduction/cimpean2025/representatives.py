@@ -1,21 +1,9 @@
-"""Selection and colours of the policies in a figure, by the rules of Cimpean et al. (2025)."""
-
-from collections.abc import Sequence
-from typing import Literal
+"""Selection of policies that represent all, by the rules of Cimpean et al. (2025)."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.support.aliases import Floats, Ints
-
-Kind = Literal["performance", "group", "individual"]
-
-KIND_COLOURS: dict[Kind, tuple[int, int, int]] = {
-    "performance": (228, 26, 28),
-    "group": (77, 175, 74),
-    "individual": (55, 126, 184),
-}
-"""The colour of a policy that is best in only one kind of objective."""
+from fair_envs.support.aliases import Ints
 
 SPREAD_WEIGHT = 0.25  # weight of the spread over objectives in the score of a policy
 
@@ -48,29 +36,3 @@ def representative_subset(values: ArrayLike, *, size: int = 10) -> Ints:
         score[kept] = -np.inf
         kept.append(int(np.argmax(score)))
     return np.array(sorted(kept))
-
-
-def mixed_colours(values: ArrayLike, kinds: Sequence[Kind]) -> Floats:
-    """Return a colour for each policy, shape (policies, 3), entries in 0 .. 1.
-
-    The colours of the kinds are mixed by how good the policy is in the objectives of each kind, on a scale from the
-    worst (0) to the best (1) of these policies.
-
-    Args:
-        values: Shape (policies, objectives); larger is better.
-        kinds: The kind of each objective.
-
-    Raises:
-        ValueError: There is not exactly one kind for each objective.
-    """
-    table = np.asarray(values, float)
-    if table.ndim != 2 or len(kinds) != table.shape[1]:
-        raise ValueError(f"kinds must be one for each objective, got {len(kinds)} for shape {table.shape}")
-    span = table.max(axis=0) - table.min(axis=0)
-    scaled = np.where(span > 0, (table - table.min(axis=0)) / np.where(span > 0, span, 1), 1.0)
-    present = [kind for kind in KIND_COLOURS if kind in kinds]
-    weight = np.stack([scaled[:, [own == kind for own in kinds]].mean(axis=1) for kind in present], axis=1)
-    total = weight.sum(axis=1, keepdims=True)
-    weight = np.where(total > 0, weight / np.where(total > 0, total, 1), 1 / len(present))
-    colours: Floats = weight @ np.array([KIND_COLOURS[kind] for kind in present]) / 255
-    return colours

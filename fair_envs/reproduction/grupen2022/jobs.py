@@ -1,8 +1,9 @@
 """The cells of the study on team fairness: trainings of teams with their tests, and tests of scripted teams."""
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,28 +12,189 @@ from numpy.typing import NDArray
 
 from fair_envs.baselines.team.evaluation import Plays, play_levels
 from fair_envs.baselines.team.play import TeamPlay, evaluate_speeds
-from fair_envs.baselines.team.training import TeamRows, TeamTraining, following, train_team
+from fair_envs.baselines.team.training import Preset, TeamRows, TeamTraining, following, team_settings, train_team
 from fair_envs.baselines.training import isolated_random_state
-from fair_envs.envs.pursuit.policies import Greedy, Planner, ShuffledRoles
-from fair_envs.evaluation import Policy
+from fair_envs.core import Rules
+from fair_envs.envs.pursuit.policies import Greedy, Planner, ShuffledRoles, actions_of
+from fair_envs.evaluation import Policy, RandomPolicy, as_policy
 from fair_envs.experiments.jobs import Job, read_cell
+from fair_envs.experiments.seeds import curve_numbers
+from fair_envs.metrics import team_fairness
+from fair_envs.metrics.inference import noise_floor
 from fair_envs.registration import make_rules
-from fair_envs.support.aliases import Floats
+from fair_envs.support.aliases import Flags, Floats
 from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
+
+Label = str
 
 DEALT = "dealt: "  # prefix of tests in which roles are randomly reassigned in each episode
 COLUMNS = ("captured", "captors", "returns", "steps")  # stored fields of the played episodes
+PLANNED = 50  # largest number of test episodes of the planner at a speed
+PERMUTATIONS = 20_000  # relabellings of a test: the smallest p-value times 200 tests is 0.01
+POINTS = 40  # largest number of points of a learning curve
 
-TEAMS: Mapping[str, Callable[[int], Policy]] = {
-    "greedy": lambda seed: Greedy(),
-    "planner": lambda seed: Planner(seed=seed),
+# Arms -----------------------------------------------------------------------------------------------------------------
+
+WEIGHTS = (0.1, 0.5, 0.9, 1.0)  # lambda; the paper's text names these and 0
+SLOWER = "mutual, to slower speeds"
+METHODS: Mapping[Label, Mapping[str, Any]] = {
+    "mutual": {"algorithm": "ddpg"},
+    "individual": {"algorithm": "ddpg", "parameters": {"reward": "individual"}},
+    "Fair-E": {"algorithm": "fair-e"},
+    "Fair-E, sets": {"algorithm": "fair-e", "network": "sets"},
+    "Fair-E, by number": {"algorithm": "fair-e", "parameters": {"teammates": "index"}},
+    **{f"Fair-ER {weight:g}": {"algorithm": "fair-er", "fairness_weight": weight} for weight in WEIGHTS},
+    "Fair-ER normalised": {"algorithm": "fair-er", "form": "normalised"},
+    "Fair-ER automatic": {"algorithm": "fair-er", "form": "automatic"},
+    SLOWER: {"algorithm": "ddpg"},
 }
-"""The scripted teams, by their names in the study."""
+"""The trained methods; "mutual" is the paper's "no equivariance", and equals Fair-ER with a weight of 0.
+
+Fair-E observes team-mates in cyclic order, as a set, or by number. Each agent of the methods without shared networks
+has its own first layer, so for mutual and individual reward the order does not matter.
+"""
+
+MAIN = ("mutual", "Fair-E", "Fair-ER 0.5")
+"""The methods with the most seeds, which most undecided claims compare."""
+
+TEAMS: Mapping[Label, Callable[[Rules, int], Policy]] = {
+    "random": lambda rules, seed: RandomPolicy(rules),
+    "straight": lambda rules, seed: straight(rules),
+    "greedy": lambda rules, seed: Greedy(),
+    "planner": lambda rules, seed: Planner(seed=seed),
+}
+"""The teams without training, by their names in the study."""
+
+TENTHS = (1.2, 1.1, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+
+
+def straight(rules: Rules) -> Policy:
+    """Return a constant team: all pursuers always move in the same direction."""
+    return as_policy(lambda _, uniforms: actions_of(rules, np.broadcast_to([1.0, 0.0], (*uniforms.shape, 2))))
+
+
+# Scales ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """The scale of the study.
+
+    Attributes:
+        seeds: Number of training seeds of the methods in `MAIN`.
+        fewer: Number of training seeds of all other methods, and of sets of test episodes of teams without training; at
+            most ``seeds``.
+        steps: Agent steps of a training.
+        speeds: Levels of the curriculum, at which policies are stored and tested, the fastest first.
+        methods: The methods that are trained.
+        slower: The levels of the arm `SLOWER`.
+        slower_steps: Agent steps of its trainings.
+        episodes: Number of test episodes at each speed.
+        preset: The settings of the trainings, see `fair_envs.baselines.team.training.PRESETS`.
+        settings: Other settings of the trainings.
+        parameters: Parameters of the environment.
+    """
+
+    seeds: int
+    fewer: int
+    steps: int
+    speeds: Sequence[float]
+    methods: Sequence[Label] = tuple(METHODS)
+    slower: Sequence[float] = ()
+    slower_steps: int = 0
+    episodes: int
+    preset: Preset = "recommended"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def seeds_of(self, name: Label) -> int:
+        """Return the number of seeds of an arm."""
+        return self.seeds if name in MAIN else min(self.seeds, self.fewer)
+
+    def speeds_of(self, name: Label) -> tuple[float, ...]:
+        """Return the speeds at which a team is tested; teams without training are tested at all."""
+        if name in TEAMS:
+            slower = self.slower if SLOWER in self.methods else ()
+            return tuple(sorted({*self.speeds, *slower}, reverse=True))
+        return tuple(self.slower if name == SLOWER else self.speeds)
+
+
+SCALES: dict[str, Scale] = {
+    "smoke": Scale(
+        seeds=2,
+        fewer=2,
+        steps=12_000,
+        speeds=(1.2, 1.0, 0.8),
+        slower=(1.2, 0.5),
+        slower_steps=12_000,
+        episodes=20,
+        settings={"learning_starts": 6_000, "buffer_size": 6_000, "batch_size": 32},
+    ),
+    "small": Scale(
+        seeds=20,
+        fewer=10,
+        steps=2_000_000,
+        speeds=TENTHS[:5],
+        methods=(*MAIN, "individual", "Fair-E, by number", "Fair-ER 1", "Fair-ER automatic"),
+        episodes=500,
+        settings={"batch_size": 128, "exploration_fraction": 0.2},
+    ),
+    "full": Scale(
+        seeds=5,
+        fewer=5,
+        steps=187_500_000,  # 125,000 episodes of up to 500 steps of three pursuers
+        speeds=TENTHS,
+        methods=tuple(name for name in METHODS if name != SLOWER),  # all go to slow speeds
+        episodes=500,
+        preset="paper",
+        settings={"episodes": 0},  # the curriculum takes the whole training, as the text says
+        parameters={"observation": "relative", "teammates": "cyclic", "include_speed": True},
+    ),
+}
+
+
+def training_of(scale: Scale, name: Label, seed: int) -> TeamTraining:
+    """Return a training; weights of the penalty are in the paper's units, in which rewards are not scaled.
+
+    The weights of normalised values do not depend on the scale of rewards and stay as they are.
+    """
+    given, speeds = METHODS.get(name, {}), scale.speeds_of(name)
+    settings = {
+        "steps": scale.slower_steps if name == SLOWER else scale.steps,
+        "speeds": (speeds[0], speeds[-1]),
+        "levels": speeds,
+        "seed": seed,
+        **scale.settings,
+        **given,
+    }
+    settings["parameters"] = {**scale.parameters, **given.get("parameters", {})}
+    training = team_settings("FairPursuit-v0", preset=scale.preset, **settings)
+    if training.form != "plain":
+        return training
+    return replace(training, fairness_weight=training.fairness_weight * training.reward_scale)
+
+
+def cells(scale: Scale) -> dict[Label, list[Job]]:
+    """Return the study's cells: each arm with its seeds."""
+    found: dict[Label, list[Job]] = {}
+    world = training_of(scale, "mutual", 0).parameters
+    for name in TEAMS:
+        episodes = min(scale.episodes, PLANNED) if name == "planner" else scale.episodes
+        own: dict[str, Any] = {"speeds": scale.speeds_of(name), "episodes": episodes, "parameters": world}
+        found[name] = [ScriptedTeamCell(name=name, seed=seed, **own) for seed in range(scale.seeds_of(name))]
+    for name in scale.methods:
+        trainings = [training_of(scale, name, seed) for seed in range(scale.seeds_of(name))]
+        own = {"speeds": scale.speeds_of(name), "episodes": scale.episodes, "dealt": name == "mutual"}
+        found[name] = [TeamCell(training=training, **own) for training in trainings]
+    return found
+
+
+# Cells ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedTeamCell(Job):
-    """A test of a scripted team.
+    """A test of a team without training.
 
     Attributes:
         name: One of `TEAMS`.
@@ -50,13 +212,13 @@ class ScriptedTeamCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the played episodes."""
+        started = time.process_time()
         rules = make_rules("FairPursuit-v0", **self.parameters)
         first = TEST_SEEDS + TEST_EACH * self.seed
-        found = evaluate_speeds(
-            TEAMS[self.name](self.seed), rules, speeds=self.speeds, episodes=self.episodes, seed=first
-        )
+        team = TEAMS[self.name](rules, self.seed)
+        found = evaluate_speeds(team, rules, speeds=self.speeds, episodes=self.episodes, seed=first)
         np.savez_compressed(part / "arrays.npz", **arrays_of({"last": found}))  # type: ignore[arg-type]
-        return {"seconds": 0.0, "seed": first}
+        return {"seconds": time.process_time() - started, "seed": first}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +239,11 @@ class TeamCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the played episodes and the learning curve, and return how long the training took."""
-        started, rows = time.perf_counter(), TeamRows(every=self.training.row)
+        started, rows = time.process_time(), TeamRows(every=self.training.row)
         follow = following(self.training)
-        model = train_team(self.training, follow=follow, rows=rows)
+        with warnings.catch_warnings():  # Fair-E without symmetry is an arm
+            warnings.filterwarnings("ignore", message="Fair-E's team has no symmetry")
+            model = train_team(self.training, follow=follow, rows=rows)
         seconds = time.process_time() - started
         rules = make_rules(self.training.env_id, **self.training.parameters)
         states, first = follow.states if follow else {}, TEST_SEEDS + TEST_EACH * self.training.seed
@@ -123,3 +287,81 @@ def read_team(folder: Path) -> TeamResult:
             columns = {c: arrays[f"{kept}/{speed}/{c}"] for c in COLUMNS}
             plays.setdefault(kept, {})[float(speed)] = TeamPlay(**columns, seed=record["seed"])
     return TeamResult(plays, learning, record["seconds"])
+
+
+# Numbers of a seed ----------------------------------------------------------------------------------------------------
+
+
+def numbers(_: Label, folder: Path) -> dict[str, float]:
+    """Return the numbers of a seed, see `numbers_of`."""
+    return numbers_of(read_team(folder))
+
+
+def numbers_of(result: TeamResult) -> dict[str, float]:
+    """Return the numbers of one seed.
+
+    Each has a name such as ``success at 1.1``, see `measures`. It is of the policy that was stored at the speed, and
+    for a team without training of its only policy. The prefix ``dealt`` marks the same policy with roles that are dealt
+    at random in each episode, ``last`` the last policy at all speeds. ``learned`` is the curve of the success of the
+    episodes in the training over agent steps.
+    """
+    kept = "of the speed" if "of the speed" in result.plays else "last"
+    found = _prefixed("", result.plays[kept], ALL)
+    found |= _prefixed("dealt ", result.plays.get(DEALT + kept, {}), ALL)
+    if kept != "last":
+        found |= _prefixed("last ", result.plays["last"], ("success", "corrected"))
+    if len(result.learning):
+        found |= curve_numbers("learned", *learning_curve(result.learning))
+    return found
+
+
+ALL = ("success", "corrected", "floor", "p", "largest", "largest floor", "steps")
+"""The measures of a team at a speed, see `measures`."""
+
+
+def measures(play: TeamPlay) -> dict[str, float]:
+    """Return the measures of the episodes at one speed.
+
+    ``success`` is the share of episodes with a capture, ``steps`` the mean steps to it. ``corrected`` is the deficit of
+    team fairness in bits, corrected for the number of episodes, and ``floor`` its mean absolute value if the pursuers
+    are relabelled at random in each episode. ``p`` is the p-value of a fair team. ``largest`` is the largest share of
+    captures of a pursuer, and ``largest floor`` its mean if they are relabelled. ``largest`` and ``steps`` are
+    undefined without a capture.
+    """
+    fairness = team_fairness(play.captors, permutations=PERMUTATIONS)
+    found = {
+        "success": play.success.value,
+        "corrected": fairness.corrected,
+        "floor": noise_floor(_corrected, play.captors),
+        "p": fairness.p_value,
+        "steps": play.steps_to_capture.value,
+    }
+    if play.captors.any():
+        found |= {"largest": _largest(play.captors)[0], "largest floor": noise_floor(_largest, play.captors)}
+    return {name: float(value) for name, value in found.items() if not np.isnan(value)}
+
+
+def learning_curve(rows: Floats) -> tuple[Floats, Floats]:
+    """Return agent steps and the success of the episodes until then, from the rows of `TeamRows`, thinned."""
+    places, success = [], []
+    for part in np.array_split(rows, min(POINTS, len(rows))):
+        places.append(float(part[-1, 0]))
+        ended = float(part[:, 1].sum())
+        success.append(float(part[:, 1] @ part[:, 2]) / ended if ended else float("nan"))
+    return np.array(places), np.array(success)
+
+
+def _prefixed(prefix: str, plays: Mapping[float, TeamPlay], names: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for speed, play in plays.items():
+        own = measures(play)
+        found |= {f"{prefix}{name} at {speed:g}": own[name] for name in names if name in own}
+    return found
+
+
+def _corrected(captors: Flags) -> Floats:
+    return np.array([team_fairness(captors, permutations=1).corrected])
+
+
+def _largest(captors: Flags) -> Floats:
+    return np.array([captors.sum(axis=0).max() / captors.sum()])

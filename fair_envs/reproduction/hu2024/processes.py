@@ -28,6 +28,7 @@ ENV_IDS: Mapping[World, str] = {
 }
 TESTS: Mapping[World, Mapping[str, Any]] = {"lending": {"feedback": "full"}, "attention": {}, "epidemic": {}}
 """Parameters of the tests only: measures have access to the labels of rejected applicants; agents do not."""
+DEALS = 10  # how often labels or units are dealt at random for a noise floor
 WINDOW = 300  # number of past applicants, or past allocation steps, in short-term measures
 SMOOTHING = 10  # standard deviation in steps of the smoothed reward of attention, as published
 
@@ -235,28 +236,70 @@ class Series(NamedTuple):
 
 def series(world: World, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Series]:
     """Return the measures of a test over time, averaged over episodes; the names are those of `MEASURED`."""
-    return {
-        name: Series(arrays["times"], np.asarray(values, np.float64))
-        for name, values in MEASURED[world](arrays).items()
-    }
+    return _in_time(MEASURED[world](arrays), arrays["times"])
+
+
+def noise_floors(world: World, arrays: Mapping[str, NDArray[Any]], *, seed: int = 0) -> dict[str, Series]:
+    """Return what the measures of a test are if chance alone makes the groups differ; see `FLOORS` for how."""
+    return _in_time(FLOORS[world](arrays, np.random.default_rng(seed)), arrays["times"])
+
+
+def _in_time(found: Mapping[str, Floats], times: Ints) -> dict[str, Series]:
+    return {name: Series(times, np.asarray(values, np.float64)) for name, values in found.items()}
 
 
 def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """Return cash, the gap of the windowed true positive rates and the distance of the true distributions, (P,).
 
-    The published figure uses the rate for any number of people who would repay, and 0 if there are none.
+    The published figure uses the rate for any number of people who would repay, and 0 if there are none. The gap "of
+    all" is that of the rates of all applicants so far in all episodes: unlike a mean absolute gap, it is not above 0
+    only because windows are small.
     """
     qualified, granted, shares = arrays["qualified"], arrays["granted"], arrays["shares"]
-    gaps = populations.opportunity_gap(np.stack([qualified - granted, granted], axis=-1), minimum=FEWEST)
-    coded = granted / np.maximum(qualified, 1)
     return {
-        "short, as plotted": populations.gap_of_means(coded.swapaxes(0, 1)),
-        "short": _nanmean(gaps),
+        **_gaps(qualified, granted, arrays["times"]),
         "long, as plotted": np.array([populations.cloud_distance(now[:, 0], now[:, 1]) for now in shares]),
         "long": populations.wasserstein(shares[:, :, 0], shares[:, :, 1]).mean(axis=1),
         "utility": arrays["cash"].mean(axis=1),
         "mean score, advantaged": (shares[:, :, 0] @ np.arange(shares.shape[-1])).mean(axis=1),
         "mean score, disadvantaged": (shares[:, :, 1] @ np.arange(shares.shape[-1])).mean(axis=1),
+    }
+
+
+def _gaps(qualified: NDArray[Any], granted: NDArray[Any], times: Ints) -> dict[str, Floats]:
+    """Return the gaps of the true positive rates, (P,), for counts of shape (P, E, 2)."""
+    windows = ((times % WINDOW == 0) & (times > 0))[:, np.newaxis]  # those that do not overlap
+    asked, lent = (np.cumsum(windows * counts.sum(axis=1), axis=0) for counts in (qualified, granted))
+    rates = np.divide(lent, asked, out=np.full(asked.shape, np.nan), where=asked > 0)
+    return {
+        "short, as plotted": populations.gap_of_means((granted / np.maximum(qualified, 1)).swapaxes(0, 1)),
+        "short": _nanmean(
+            populations.opportunity_gap(np.stack([qualified - granted, granted], axis=-1), minimum=FEWEST)
+        ),
+        "of all": np.abs(rates[:, 0] - rates[:, 1]),
+    }
+
+
+def lending_floors(arrays: Mapping[str, NDArray[Any]], rng: np.random.Generator) -> dict[str, Floats]:
+    """Return what the gaps and distances are if both groups are treated alike, (P,).
+
+    The gaps are computed again with the groups dealt at random among those in the window who would repay. The distances
+    are those of one group's distributions in different episodes, mean over both groups; as plotted, of one half of the
+    episodes from the other half.
+    """
+    qualified, granted = (np.rint(arrays[name]).astype(np.int64) for name in ("qualified", "granted"))
+    shares = arrays["shares"]
+    everyone, loans = qualified.sum(axis=-1), granted.sum(axis=-1)
+    dealt = []
+    for _ in range(DEALS):
+        first = rng.hypergeometric(loans, everyone - loans, qualified[..., 0])
+        dealt.append(_gaps(qualified, np.stack([first, loans - first], axis=-1), arrays["times"]))
+    half = shares.shape[1] // 2
+    halves = [[populations.cloud_distance(now[:half, g], now[half : 2 * half, g]) for g in (0, 1)] for now in shares]
+    return {
+        **_mean_of(dealt),
+        "long, as plotted": np.mean(halves, axis=1) if half else np.full(len(shares), np.nan),
+        "long": populations.wasserstein(shares, np.roll(shares, 1, axis=1)).mean(axis=(1, 2)),
     }
 
 
@@ -267,13 +310,11 @@ def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """
     from scipy.ndimage import gaussian_filter1d
 
-    rates, times, sent = arrays["rates"], arrays["times"], arrays["units"]
-    first = np.searchsorted(times, times - WINDOW, side="right") - 1  # the last record before the window
-    lately = sent - np.where(first[:, np.newaxis, np.newaxis] >= 0, sent[np.maximum(first, 0)], 0)
+    rates, times = arrays["rates"], arrays["times"]
     smooth = gaussian_filter1d(arrays["reward"].mean(axis=1), SMOOTHING)
     return {
-        "short, as plotted": populations.share_deviation(sent).mean(axis=1),
-        "short": populations.share_deviation(lately).mean(axis=1),
+        "short, as plotted": populations.share_deviation(arrays["units"]).mean(axis=1),
+        "short": populations.share_deviation(_units_lately(arrays)).mean(axis=1),
         "long, as plotted": populations.absolute_deviation(rates).mean(axis=1),
         "long": _nanmean(populations.total_variation_of_shares(rates, np.ones_like(rates))),
         "utility": smooth[times],
@@ -282,16 +323,86 @@ def attention_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     }
 
 
+def _units_lately(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Return the units sent to each location in the last 300 steps, shape (P, E, K)."""
+    times, sent = arrays["times"], arrays["units"]
+    first = np.searchsorted(times, times - WINDOW, side="right") - 1  # the last record before the window
+    return sent - np.where(first[:, np.newaxis, np.newaxis] >= 0, sent[np.maximum(first, 0)], 0)
+
+
+def attention_floors(arrays: Mapping[str, NDArray[Any]], rng: np.random.Generator) -> dict[str, Floats]:
+    """Return the deviations if the same number of units is sent to locations at random, (P,).
+
+    The spread of the rates has no such floor: what the rates would be depends on the whole course of the decisions. The
+    policy that sends every unit at random is among the scripted ones.
+    """
+    found = {}
+    for name, units in (("short, as plotted", arrays["units"]), ("short", _units_lately(arrays))):
+        totals, locations = units.sum(axis=-1).astype(np.int64), units.shape[-1]
+        dealt = rng.multinomial(totals, np.full(locations, 1 / locations), size=(DEALS, *totals.shape))
+        found[name] = populations.share_deviation(dealt).mean(axis=(0, 2))
+    return found
+
+
 def epidemic_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """Return the share of healthy people, the gap of vaccination rates and the distance of the communities, (P,)."""
-    heads = arrays["heads"]
     return {
         "short, as plotted": populations.vaccination_gap(arrays["given"], arrays["infected"]).mean(axis=1),
         "short": populations.vaccination_gap(arrays["effective"], arrays["infected"]).mean(axis=1),
-        "long, as plotted": np.array([populations.cloud_distance(now[:, 0], now[:, 1]) for now in heads]),
-        "long": populations.total_variation_of_shares(heads[:, :, 0], heads[:, :, 1]).mean(axis=1),
+        **_distances(arrays["heads"]),
         "utility": arrays["reward"].mean(axis=1),
     }
+
+
+def _distances(heads: NDArray[Any]) -> dict[str, Floats]:
+    """Return the distances of the communities' health, (P,), for head counts of shape (P, E, 2, 3)."""
+    return {
+        "long, as plotted": np.array([populations.cloud_distance(now[:, 0], now[:, 1]) for now in heads]),
+        "long": populations.total_variation_of_shares(heads[:, :, 0], heads[:, :, 1]).mean(axis=1),
+    }
+
+
+def epidemic_floors(arrays: Mapping[str, NDArray[Any]], rng: np.random.Generator) -> dict[str, Floats]:
+    """Return the gaps and distances if people are dealt to the communities at random, (P,).
+
+    The numbers of vaccinations, infections and people in each state remain. Neighbours fall ill together, so real
+    communities differ more than these even if vaccines are given at random; that policy is among the scripted ones.
+    """
+    heads = np.rint(arrays["heads"]).astype(np.int64)
+    ours, theirs = (int(size) for size in heads[0, 0].sum(axis=-1))
+    given, effective, infected = (np.rint(arrays[name]).astype(np.int64).sum(axis=-1) for name in VACCINATIONS)
+    states, people = heads.sum(axis=2), ours + theirs
+    dealt = []
+    for _ in range(DEALS):
+        coded = _split(rng.binomial(given, ours / people), given)  # a person may get several
+        vaccinated = _split(rng.hypergeometric(ours, theirs, effective), effective)
+        ill = np.minimum(infected, people - effective)  # they are others than those vaccinated in time
+        sick = _split(rng.hypergeometric(ours - vaccinated[..., 0], theirs - vaccinated[..., 1], ill), ill)
+        anyone = _split(rng.hypergeometric(ours, theirs, infected), infected)
+        susceptible = rng.hypergeometric(states[..., 0], people - states[..., 0], ours)
+        first = rng.hypergeometric(states[..., 1], states[..., 2], ours - susceptible)
+        own = np.stack([susceptible, first, ours - susceptible - first], axis=-1)
+        dealt.append(
+            {
+                "short, as plotted": populations.vaccination_gap(coded, anyone).mean(axis=1),
+                "short": populations.vaccination_gap(vaccinated, sick).mean(axis=1),
+                **_distances(np.stack([own, states - own], axis=2)),
+            }
+        )
+    return _mean_of(dealt)
+
+
+VACCINATIONS = ("given", "effective", "infected")
+
+
+def _split(first: Ints, total: Ints) -> Ints:
+    """Return the numbers of two communities from that of the first and their sum, shape (..., 2)."""
+    return np.stack([first, total - first], axis=-1)
+
+
+def _mean_of(dealt: list[dict[str, Floats]]) -> dict[str, Floats]:
+    """Return the mean of each number."""
+    return {name: np.mean([one[name] for one in dealt], axis=0) for name in dealt[0]}
 
 
 MEASURED: Mapping[World, Callable[[Mapping[str, NDArray[Any]]], dict[str, Floats]]] = {
@@ -300,6 +411,13 @@ MEASURED: Mapping[World, Callable[[Mapping[str, NDArray[Any]]], dict[str, Floats
     "epidemic": epidemic_numbers,
 }
 """The numbers in the figures of each process; "as plotted" means as in the published figures."""
+
+FLOORS: Mapping[World, Callable[[Mapping[str, NDArray[Any]], np.random.Generator], dict[str, Floats]]] = {
+    "lending": lending_floors,
+    "attention": attention_floors,
+    "epidemic": epidemic_floors,
+}
+"""The same numbers if chance alone made the groups differ."""
 
 
 def _nanmean(values: Floats) -> Floats:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from fair_envs.experiments import tables
+from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, disparity_ratio, mean_interval
 from fair_envs.metrics.inference import welch
@@ -44,7 +45,6 @@ from fair_envs.reproduction.lamalfa2025.jobs import (
 )
 from fair_envs.reproduction.lamalfa2025.published import AGENTS, EPISODES, HORIZON, TABLE_1
 from fair_envs.reproduction.measures import GROUPS, numbers
-from fair_envs.reproduction.seeds import Arm
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Size
 
 ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
@@ -552,10 +552,10 @@ def _mean_of(arm: Arm, names: list[str]) -> Estimate:
     return mean_interval(np.mean([arm.values(name) for name in names], axis=0))
 
 
-def _ratio_curve(arm: Arm) -> figures.Curve:
+def _ratio_curve(arm: Arm) -> Curve:
     """Return the ratio of the groups' rewards in the rollouts."""
     curves = [arm.curve(f"learned[{group}]") for group in GROUPS]
-    return figures.Curve(curves[0].times, disparity_ratio(curves[0].seeds, curves[1].seeds, floor=0))
+    return Curve(curves[0].times, disparity_ratio(curves[0].seeds, curves[1].seeds, floor=0))
 
 
 def _rise(arm: Arm) -> Estimate:

@@ -1,18 +1,23 @@
 """The numbers of every training seed of a study, in one compressed table that another machine can continue."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fair_envs.experiments.executors import run_cells
+from fair_envs.experiments.jobs import Job, is_done
 from fair_envs.metrics import Estimate, mean_interval, price_interval
 from fair_envs.metrics.inference import welch
-from fair_envs.reproduction.figures import Curve
 from fair_envs.support.aliases import Floats
 from fair_envs.support.files import damaged, first_line, replace_file
+
+RowsOf = Callable[[Job, Path], Iterable["SeedRow"]]
+"""Function from a cell and its folder to the rows that it gives."""
 
 TABLE = "seeds.csv.gz"
 AT = "@"  # between the name of a curve and the place of a point
@@ -26,10 +31,11 @@ class SeedRow:
     Attributes:
         arm: Name of the arm.
         seed: The seed.
-        job: Identity of the work, see `fair_envs.experiments.jobs.Job.identity`.
+        job: Identity of the cell that made it, see `fair_envs.experiments.jobs.Job.identity`.
         code: Hash of the code that did it.
         seconds: CPU time of the training.
         numbers: Its numbers by name; a point of a curve is named ``NAME@PLACE``.
+        result: Hash of the exact result, of which the table has rounded numbers; "": none.
     """
 
     arm: str
@@ -38,6 +44,10 @@ class SeedRow:
     code: str
     seconds: float
     numbers: Mapping[str, float]
+    result: str = ""
+
+
+TEXTS = ("arm", "job", "code", "result")
 
 
 def write_rows(path: Path, rows: Iterable[SeedRow]) -> None:
@@ -52,8 +62,8 @@ def write_rows(path: Path, rows: Iterable[SeedRow]) -> None:
     replace_file(path, buffer.getvalue())
 
 
-def read_rows(path: Path) -> dict[str, SeedRow]:
-    """Return the rows of a table by their jobs.
+def read_rows(path: Path) -> list[SeedRow]:
+    """Return the rows of a table.
 
     Args:
         path: The table, or a folder that contains it.
@@ -66,19 +76,92 @@ def read_rows(path: Path) -> dict[str, SeedRow]:
 
     file = path / TABLE if path.is_dir() else path
     try:
-        frame = pd.read_csv(file, dtype={"arm": str, "job": str, "code": str})
-        texts = frame[["arm", "job", "code"]].to_dict("records")
-        numbers = frame.drop(columns=["arm", "job", "code"]).astype(float).to_dict("records")
+        frame = pd.read_csv(file, dtype=dict.fromkeys(TEXTS, str))
+        texts = frame[[*TEXTS]].fillna("").to_dict("records")
+        numbers = frame.drop(columns=[*TEXTS]).astype(float).to_dict("records")
     except FileNotFoundError:
         raise
     except Exception as error:  # damaged archives and tables raise many kinds of errors
         raise damaged(file, f"it is not a table of seeds ({type(error).__name__}: {first_line(error)})") from error
-    found = {}
+    found = []
     for text, own in zip(texts, numbers, strict=True):
         seed, seconds = int(own.pop("seed")), own.pop("seconds")
         defined = {str(name): value for name, value in own.items() if not np.isnan(value)}
-        found[text["job"]] = SeedRow(**text, seed=seed, seconds=seconds, numbers=defined)
+        found.append(SeedRow(**text, seed=seed, seconds=seconds, numbers=defined))
     return found
+
+
+def read_tables(paths: Iterable[Path]) -> list[SeedRow]:
+    """Return the rows of several tables; of cells in more than one, those of the last."""
+    by_cell: dict[str, list[SeedRow]] = {}
+    for path in paths:
+        own: dict[str, list[SeedRow]] = {}
+        for row in read_rows(path):
+            own.setdefault(row.job, []).append(row)
+        by_cell |= own
+    return [row for rows in by_cell.values() for row in rows]
+
+
+def check_tables(paths: Iterable[Path]) -> None:
+    """Raise ValueError if one of the paths is not a table or a folder that contains one."""
+    missing = [str(path) for path in paths if not (path / TABLE if path.is_dir() else path).is_file()]
+    if missing:
+        raise ValueError(
+            f"merge_from (--merge) must name tables of this study or folders with one, got {', '.join(missing)} "
+            f"without {TABLE}"
+        )
+
+
+def fill(
+    rows: Sequence[SeedRow],
+    cells: Iterable[Job],
+    rows_of: RowsOf,
+    out: Path,
+    *,
+    engine: str,
+    jobs: int,
+    progress: bool,
+    each: Callable[[list[SeedRow]], None] = lambda rows: None,
+) -> list[SeedRow]:
+    """Run the cells without rows in their order, add their rows to the table, and return all rows.
+
+    A cell's rows are added when it is done. A cell with rows is not run again, even if the code has changed since; the
+    rows say which code made them.
+
+    Args:
+        rows: The rows that exist.
+        cells: The cells; equal ones run once.
+        rows_of: Returns the rows of a finished cell.
+        out: The folder of the table; the cells' own folders are in its ``cells``.
+        engine: The engine that runs the cells, see `fair_envs.experiments.executors`.
+        jobs: Number of cells that run in parallel.
+        progress: Whether to show a bar with the remaining time.
+        each: Called with all rows after each cell whose rows were added.
+    """
+    found, folder = list(rows), out / "cells"
+    done = {row.job for row in found}
+    missing = {cell.identity: cell for cell in cells if cell.identity not in done}
+
+    def keep() -> None:
+        finished = [cell for identity, cell in missing.items() if identity not in done and is_done(cell, folder)]
+        for cell in finished:
+            found.extend(rows_of(cell, folder / cell.key))
+            done.add(cell.identity)
+        if finished:
+            write_rows(out / TABLE, found)
+            each(found)
+
+    run_cells(list(missing.values()), folder, engine=engine, jobs=jobs, progress=progress, each=keep)
+    keep()
+    write_rows(out / TABLE, found)
+    return read_rows(out / TABLE)  # as stored, so that a report from the table is the same
+
+
+class Curve(NamedTuple):
+    """A number over the time of an episode or over settings, with one row per seed."""
+
+    times: NDArray[Any]  # (P,)
+    seeds: Floats  # (seeds, P)
 
 
 @dataclass(frozen=True)

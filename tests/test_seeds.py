@@ -1,6 +1,7 @@
 """The table of seeds is stored and read without loss, and an arm's intervals are over its seeds."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 pytest.importorskip("pandas")
 
-from fair_envs.reproduction.seeds import TABLE, Arm, SeedRow, curve_numbers, read_rows, write_rows
+from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, curve_numbers, read_rows, write_rows
 
 
 def row(seed: int, arm: str = "PPO", **numbers: float) -> SeedRow:
@@ -18,8 +19,8 @@ def row(seed: int, arm: str = "PPO", **numbers: float) -> SeedRow:
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     rows = [row(0, reward=0.1234567), row(1, reward=-2.0, other=3.0), row(0, "fair, (1, 1)", other=1e-9)]
     write_rows(tmp_path / TABLE, rows)
-    assert list(read_rows(tmp_path / TABLE).values()) == rows
-    assert list(read_rows(tmp_path).values()) == rows  # of a folder
+    assert read_rows(tmp_path / TABLE) == rows
+    assert read_rows(tmp_path) == rows  # of a folder
 
 
 def test_equal_rows_give_equal_files(tmp_path: Path) -> None:
@@ -31,13 +32,13 @@ def test_equal_rows_give_equal_files(tmp_path: Path) -> None:
 def test_stored_numbers_are_stable_when_they_are_stored_again(tmp_path: Path) -> None:
     write_rows(tmp_path / "a.gz", [row(0, reward=math.pi * 1e5)])
     once = read_rows(tmp_path / "a.gz")
-    write_rows(tmp_path / "b.gz", once.values())
+    write_rows(tmp_path / "b.gz", once)
     assert read_rows(tmp_path / "b.gz") == once
 
 
 def test_an_undefined_number_is_undefined_when_read(tmp_path: Path) -> None:
     write_rows(tmp_path / TABLE, [row(0, gap=math.nan, reward=1.0), row(1, gap=2.0, reward=1.0)])
-    arm = Arm("PPO", list(read_rows(tmp_path).values()))
+    arm = Arm("PPO", read_rows(tmp_path))
     assert np.isnan(arm.values("gap")[0]) and arm.estimate("gap").n == 1
 
 
@@ -62,7 +63,8 @@ def test_prices_reductions_and_differences_are_not_paired() -> None:
 
 def test_a_curve_is_ordered_by_its_places() -> None:
     places = (20, 3, 100_000)
-    arm = Arm("PPO", [row(k, **curve_numbers("learned", places, (2, 1, 3 + k)), end=0.0) for k in range(2)])
+    curves = [{**curve_numbers("learned", places, (2, 1, 3 + k)), "end": 0.0} for k in range(2)]
+    arm = Arm("PPO", [replace(row(k), numbers=numbers) for k, numbers in enumerate(curves)])
     assert arm.curve("learned").times.tolist() == [3, 20, 100_000]
     assert arm.curve("learned").seeds.tolist() == [[1, 2, 3], [1, 2, 4]]
     assert arm.names == ["end"]

@@ -1,0 +1,114 @@
+"""The commands ``leaderboard``, ``leaderboard report`` and ``leaderboard verify``."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fair_envs.cli.app import app
+from fair_envs.cli.shared import PROCESSES, RUNS, EngineOption, ShowProgress, resumable
+
+group = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app.add_typer(group, name="leaderboard")
+
+Folder = Annotated[Path, typer.Option("--out", help="Folder of the leaderboard.")]
+
+
+@group.callback(invoke_without_command=True)
+def leaderboard(
+    context: typer.Context,
+    scale: Annotated[
+        str, typer.Option(metavar="smoke|small|full", help="About two minutes, about ten CPU hours, or for a cluster.")
+    ] = "smoke",
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; default: runs/leaderboard-SCALE.")] = None,
+    task: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Run only this environment; may be repeated.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Run only this method; may be repeated.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of training seeds; default: the scale's.", min=1)] = None,
+    engine: EngineOption = None,
+    jobs: Annotated[int, typer.Option(help="Number of parallel trainings.", min=1)] = 2,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue with the results in the folder.")] = False,
+    merge: Annotated[
+        list[Path] | None, typer.Option(help="Reuse the rows of this table or folder; may be repeated.")
+    ] = None,
+    progress: ShowProgress = True,
+) -> None:
+    """Run methods at several strengths on every task, score them, and write the page."""
+    if context.invoked_subcommand:
+        return
+    from fair_envs.leaderboard.board import run
+
+    folder = out or RUNS / f"leaderboard-{scale}"
+    again = ["fair-envs", "leaderboard", "--scale", scale, "--out", str(folder), "--jobs", str(jobs), "--resume"]
+    for name, values in (("--task", task), ("--method", method), ("--merge", merge)):
+        again += [word for value in values or [] for word in (name, str(value))]
+    again += [] if seeds is None else ["--seeds", str(seeds)]
+    again += [] if engine is None else ["--engine", engine]
+    with resumable(shlex.join(again), begun=folder):
+        run(
+            scale=scale,
+            out=folder,
+            jobs=jobs,
+            engine=engine or PROCESSES,
+            tasks=task or (),
+            methods=method or (),
+            seeds=seeds,
+            resume=resume,
+            merge_from=merge or (),
+            progress=progress,
+        )
+    write_page(folder, folder / "page", progress=progress)
+
+
+@group.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a leaderboard, or of its table.")],
+    out: Annotated[Path, typer.Option(help="Folder of the page.")] = Path("docs/leaderboard"),
+    progress: ShowProgress = True,
+) -> None:
+    """Write the page of a leaderboard: the answer, scores, controls, tables, figures and data."""
+    write_page(folder, out, progress=progress)
+
+
+def write_page(folder: Path, out: Path, *, progress: bool) -> None:
+    """Write the page, and print its answer and its controls."""
+    from fair_envs.leaderboard.board import BEGUN, arms_in
+    from fair_envs.leaderboard.page import Page
+    from fair_envs.support.files import read_json
+
+    page = Page(arms_in(folder), str(read_json(folder / BEGUN, dict).get("scale")))
+    for control in page.controls:
+        typer.echo(f"{'passed' if control.passed else 'FAILED'}: {control.name}: {control.evidence}")
+    path = page.write(out, progress=progress)
+    for line in page.answer():
+        typer.echo(line.replace("**", "").replace("`", ""))
+    typer.echo(f"saved {path}")
+
+
+@group.command()
+def verify(
+    row: Annotated[
+        str, typer.Argument(metavar="ROW", help="TASK/METHOD[/STRENGTH]/SEED, or the folder of an entry from outside.")
+    ],
+    out: Folder = RUNS / "leaderboard-small",
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train the policy again instead of playing the stored one.")
+    ] = False,
+) -> None:
+    """Play the policy of a row again, and compare its result with the stored one to the bit."""
+    from fair_envs.leaderboard import board
+
+    if (Path(row) / board.ENTRY).is_file():
+        found = board.verify_entry(Path(row))
+    else:
+        found = board.verify(row, out, retrain=retrain)
+    played = "trained and played again" if found.trained else "played again"
+    if found.same:
+        typer.echo(f"{found.row}: {played}, the same to the bit ({found.found})")
+        return
+    typer.echo(f"{found.row}: {played}, it differs: {found.stored} in the table, now {found.found}", err=True)
+    raise typer.Exit(1)

@@ -1,0 +1,96 @@
+"""Controls: results that must come out in a certain way if the leaderboard measures what it says."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fair_envs.leaderboard.jobs import AGAIN, PLANTED, REWARD_ONLY, ArmKey
+from fair_envs.leaderboard.scores import TaskBoard
+from fair_envs.metrics.inference import p_value, shown, shown_outside, welch
+
+ALIKE = {"equal_opportunity", "predictive_equality", "demographic_parity"}
+
+
+class FailedControlError(RuntimeError):
+    """A control failed: the leaderboard cannot be trusted, and is not written."""
+
+
+class Control(NamedTuple):
+    """The outcome of a control.
+
+    Attributes:
+        name: What is controlled.
+        passed: Whether it came out as it must.
+        evidence: The numbers behind it.
+    """
+
+    name: str
+    passed: bool
+    evidence: str
+
+
+def controls(boards: Sequence[TaskBoard]) -> list[Control]:
+    """Return the outcomes of all controls."""
+    return [planted_bias_is_last(boards), random_decisions_are_at_the_floor(boards), same_method_is_the_same(boards)]
+
+
+def check(found: Iterable[Control]) -> None:
+    """Raise FailedControlError if a control failed."""
+    failed = [f"{control.name}: {control.evidence}" for control in found if not control.passed]
+    if failed:
+        raise FailedControlError("the leaderboard is not written, because a control failed: " + "; ".join(failed))
+
+
+def planted_bias_is_last(boards: Sequence[TaskBoard]) -> Control:
+    """Return whether the policy that rejects all but one group has the largest gap of its task."""
+    ranks, passed = [], True
+    for board in boards:
+        planted = board.arms.get(ArmKey(board.env_id, PLANTED))
+        if planted is None:
+            continue
+        gaps = {str(key): arm.values("gap").mean() for key, arm in board.arms.items()}
+        own = gaps[str(ArmKey(board.env_id, PLANTED))]
+        rank = 1 + sum(gap < own for gap in gaps.values())
+        ranks.append(f"{board.env_id} {rank} of {len(gaps)} (gap {own:.3f})")
+        passed &= rank == len(gaps)
+    return Control("a planted bias ranks last", bool(ranks) and passed, ", ".join(ranks) or "no task has one")
+
+
+def random_decisions_are_at_the_floor(boards: Sequence[TaskBoard]) -> Control:
+    """Return whether random decisions, which treat groups alike, have the gap of labels dealt at random.
+
+    Only tasks with a planted bias count: there, one decision about one person is the benefit, so that random decisions
+    have equal rates in all groups.
+    """
+    evidence, ratios = [], {}
+    for board in boards:
+        if ArmKey(board.env_id, PLANTED) in board.arms:
+            gap, floor = board.random.values("gap"), board.random.values("noise")
+            ratios[board.env_id] = welch(gap, floor)
+            evidence.append(f"{board.env_id} gap {gap.mean():.4f}, floor {floor.mean():.4f}")
+    beyond = shown(ratios, 0, "greater")
+    return Control(
+        "decisions at random have the gap of labels dealt at random",
+        bool(ratios) and not beyond,
+        ", ".join(evidence) or "no task has one",
+    )
+
+
+def same_method_is_the_same(boards: Sequence[TaskBoard]) -> Control:
+    """Return whether the reward-only method does not differ from itself with other seeds, with Holm's correction."""
+    differences = {}
+    for board in boards:
+        again = board.arms.get(ArmKey(board.env_id, AGAIN))
+        for name in ("performance", "gap") if again is not None else ():
+            assert again is not None
+            if np.ptp([*again.values(name), *board.reward_only.values(name)]) > 0:
+                differences[f"{board.env_id} {name}"] = again.minus(board.reward_only, name)
+    found = shown_outside(differences, 0)
+    smallest = min((min(p_value(e, 0, "greater"), p_value(e, 0, "less")) for e in differences.values()), default=1.0)
+    return Control(
+        f"{REWARD_ONLY} with other seeds does not differ",
+        bool(differences) and not found,
+        f"{len(differences)} comparisons, smallest one-sided p-value {smallest:.3f}"
+        + (f", differing: {', '.join(found)}" if found else ""),
+    )

@@ -1,0 +1,286 @@
+"""The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from fair_envs.experiments import tables
+from fair_envs.experiments.seeds import TABLE, Arm, write_rows
+from fair_envs.leaderboard.controls import Control, check, controls
+from fair_envs.leaderboard.jobs import AGAIN, RANDOM, REWARD_ONLY, ArmKey
+from fair_envs.leaderboard.scores import LITTLE, Score, TaskBoard, boards_of, scores
+from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.support.aliases import Floats
+from fair_envs.support.files import write_json
+from fair_envs.support.plotting import pyplot, save_figure
+from fair_envs.support.progress import progress_bar
+from fair_envs.tasks import task_of
+
+PAGE = "index.md"
+TOP = 5  # methods named in the answer
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of a leaderboard.
+
+    Attributes:
+        arms: The arms by their keys.
+        scale: Name of the scale.
+    """
+
+    arms: Mapping[ArmKey, Arm]
+    scale: str
+
+    @cached_property
+    def boards(self) -> list[TaskBoard]:
+        """The tasks."""
+        return boards_of(self.arms)
+
+    @cached_property
+    def scores(self) -> dict[str, Score]:
+        """The scores of the methods, best first."""
+        return scores(self.boards)
+
+    @cached_property
+    def controls(self) -> list[Control]:
+        """The outcomes of the controls."""
+        return controls(self.boards)
+
+    def write(self, out: Path, *, progress: bool = False) -> Path:
+        """Write the page, its figures and its data; return the page's path.
+
+        Raises:
+            FailedControlError: A control failed; nothing is written.
+        """
+        check(self.controls)
+        out.mkdir(parents=True, exist_ok=True)
+        write_rows(out / TABLE, [row for arm in self.arms.values() for row in arm.rows])
+        write_json(out / "leaderboard.json", {"scale": self.scale})
+        write_json(out / "scores.json", self.as_dict())
+        with progress_bar("drawing", total=len(self.boards) + 1, unit="figures", shown=progress) as advance:
+            draw_scores(self.scores, out / "scores.png")
+            advance()
+            for board in self.boards:
+                draw_task(board, out / f"{board.env_id}.png")
+                advance()
+        path = out / PAGE
+        path.write_text("\n\n".join(self.parts()) + "\n")
+        return path
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the scores and the tables of the tasks as plain data."""
+        scored = {
+            name: {
+                field: value.as_dict() if isinstance(value, Estimate) else None if value != value else value
+                for field, value in one._asdict().items()
+            }
+            for name, one in self.scores.items()
+        }
+        tasks = {
+            board.env_id: [{"arm": str(key), "n": arm.seeds} | _plain(board, arm) for key, arm in board.arms.items()]
+            for board in self.boards
+        }
+        return {"scores": scored, "tasks": tasks}
+
+    def parts(self) -> Iterator[str]:
+        """Yield the parts of the page."""
+        yield "# Leaderboard"
+        yield "\n".join(f"* {line}" for line in self.answer())
+        yield "![Scores of the methods](scores.png)"
+        yield "## Scores over tasks"
+        yield self.score_table()
+        yield self.reading()
+        yield "## Controls"
+        yield tables.markdown(
+            ["control", "passed", "evidence"],
+            [[one.name, "yes" if one.passed else "**no**", one.evidence] for one in self.controls],
+        )
+        for board in self.boards:
+            yield f"## {board.env_id}"
+            yield task_of(board.env_id).summary + (f" **No scores: {board.unscored}.**" if board.unscored else "")
+            yield f"![Performance against unfairness]({board.env_id}.png)"
+            yield task_table(board)
+        yield "## How it was made"
+        yield self.made()
+
+    def answer(self) -> list[str]:
+        """Return the answer: which method, at what cost, who pays, and where a simple rule does as well."""
+        trained = {name: one for name, one in self.scores.items() if name != AGAIN}
+        if not trained:
+            return ["No task has scores."]
+        scored = [board for board in self.boards if not board.unscored]
+        best, score = next(iter(trained.items()))
+        rivals = [
+            name
+            for name, one in trained.items()
+            if name != best and one.tasks == score.tasks and one.area.high >= score.area.low
+        ]
+        lines = [
+            f"**Which method?** `{best}` dominates the largest part of the room between unfair and fair: "
+            f"{_share(score.area)} (0: reward-only PPO, 1: its performance without a gap; interquartile mean over "
+            f"{score.tasks} tasks). "
+            + (f"Not clearly worse: {', '.join(f'`{name}`' for name in rivals[:TOP])}." if rivals else "It is clear."),
+            f"**What does it cost?** At its best strength on each task, `{best}` keeps {_share(score.performance)} of "
+            f"PPO's performance above random, and {_share(score.unfairness)} of PPO's gap.",
+        ]
+        levelled = "unknown" if np.isnan(score.levelled) else f"{100 * score.levelled:.0f} %"
+        lines.append(
+            f"**Who pays?** With `{best}`, {levelled} of the fall of the gap is a loss of the group that was better "
+            "off; the rest is a gain of the other group."
+        )
+        matched = {board.env_id: self._matched(board) for board in scored}
+        found = [f"{env_id} ({', '.join(names)})" for env_id, names in matched.items() if names]
+        lines.append(
+            f"**Where does a simple rule do as well?** On {len(found)} of {len(scored)} scored tasks a scripted rule "
+            "without access to the ground truth does at least as well as the best trained method"
+            + (f": {'; '.join(found)}." if found else ".")
+        )
+        unscored = [f"{board.env_id}: {board.unscored}" for board in self.boards if board.unscored]
+        if unscored:
+            lines.append(f"**Without scores**: {'; '.join(unscored)}.")
+        return lines
+
+    def _matched(self, board: TaskBoard) -> list[str]:
+        """Return the rules that do as well as the best strength of the best method on a task."""
+        methods = [name for name in board.methods if name in self.scores]
+        if not methods:
+            return []
+        best = max(methods, key=lambda name: float(board.areas(name).mean()))
+        return board.as_good(board.of(best)[board.best(best)])
+
+    def score_table(self) -> str:
+        """Return the scores."""
+        header = ["method", "tasks", "area", "performance", "unfairness", "better than PPO", "loss of the group ahead",
+                  "a rule does as well"]  # fmt: skip
+        rows: list[list[tables.Cell]] = [
+            [
+                name,
+                str(one.tasks),
+                one.area,
+                one.performance,
+                one.unfairness,
+                one.improvement,
+                "" if np.isnan(one.levelled) else f"{100 * one.levelled:.0f} %",
+                f"{one.matched} of {one.tasks}",
+            ]
+            for name, one in self.scores.items()
+        ]
+        return tables.markdown(header, rows)
+
+    def reading(self) -> str:
+        """Return how to read the scores."""
+        return (
+            "Brackets hold 95 % intervals of the stratified bootstrap over training seeds. *Area*: the part of the "
+            "rectangle between random and reward-only performance, and between no gap and the gap of the reward-only "
+            "method, that the method's strengths dominate; the interquartile mean over tasks and seeds. *Performance* "
+            "(random 0, PPO 1) and *unfairness* (fair 0, PPO 1) are those of each task's strength with the largest "
+            "area. *Better than PPO*: probability that a run has a larger area. *Loss of the group ahead*: mean part "
+            "of the fall of the gap that is a loss of the group that was better off; 100 % is levelling down only, and "
+            f"more means that the other group lost, too. *A rule does as well*: performance at most {LITTLE:g} lower, "
+            "and a gap at most its noise floor larger. Choosing the best strength uses the same seeds that are "
+            "reported, which favours methods with several strengths."
+        )
+
+    def made(self) -> str:
+        """Return how the leaderboard was made, and how to verify it."""
+        rows = [row for arm in self.arms.values() for row in arm.rows]
+        codes = sorted({row.code[:8] for row in rows})
+        seeds = max(arm.seeds for arm in self.arms.values())
+        return (
+            f"`fair-envs leaderboard --scale {self.scale}`: {len(self.boards)} tasks, {len(self.arms)} arms, "
+            f"{len(rows)} rows, up to {seeds} seeds, {sum(row.seconds for row in rows) / 3600:.1f} CPU hours of "
+            f"training. The rows in `{TABLE}` were made by the code {', '.join(codes)}; each has the hash of its exact "
+            "result. `fair-envs leaderboard verify ROW --out FOLDER` plays the policy of a row again and compares the "
+            "result to the bit; with `--retrain` it trains it first. Settings are each method's recommended ones, the "
+            "same for all tasks except for the budget and the strength; nothing was tuned on the seeds of the results."
+        )
+
+
+def task_table(board: TaskBoard) -> str:
+    """Return the table of a task: random and scripted policies first, then the reward-only method."""
+    header = ["arm", "performance", "gap", "noise floor", "short", "long", "worst-off group", "best-off group",
+              "price %", "CPU s", "n"]  # fmt: skip
+    rows: list[list[tables.Cell]] = []
+    for key, arm in board.arms.items():
+        name = str(key).partition("/")[2] + (" (bound)" if key.name in board.bounds else "")
+        price = "" if key.name == REWARD_ONLY else tables.show(arm.price(board.reward_only, "performance"), digits=1)
+        seconds = np.mean([row.seconds for row in arm.rows])
+        rows.append(
+            [
+                name,
+                arm.estimate("performance"),
+                arm.estimate("gap"),
+                f"{arm.values('noise').mean():.3f}",
+                arm.estimate("short-term"),
+                arm.estimate("long-term"),
+                arm.estimate("worst"),
+                arm.estimate("best"),
+                price,
+                f"{seconds:.0f}" if seconds else "",
+                str(arm.seeds),
+            ]
+        )
+    return tables.markdown(header, rows)
+
+
+def _plain(board: TaskBoard, arm: Arm) -> dict[str, object]:
+    return {name: arm.estimate(name).as_dict() for name in ("performance", "gap", "noise", "worst", "best")}
+
+
+def _share(estimate: Estimate) -> str:
+    low, high = (f"{100 * end:.0f}" for end in (estimate.low, estimate.high))
+    return f"{100 * estimate.value:.0f} % [{low}, {high}]"
+
+
+# Figures --------------------------------------------------------------------------------------------------------------
+
+
+def draw_scores(found: Mapping[str, Score], path: Path) -> None:
+    """Save the scores of the methods as dots with intervals, best first."""
+    plt = pyplot()
+    columns = {
+        "area": "area (1 is ideal)",
+        "performance": "performance (PPO 1)",
+        "unfairness": "unfairness (PPO 1)",
+    }
+    figure, axes = plt.subplots(1, 3, figsize=(11, 1.2 + 0.27 * max(1, len(found))), sharey=True, layout="constrained")
+    for axis, (field, title) in zip(axes, columns.items(), strict=True):
+        for k, one in enumerate(found.values()):
+            e: Estimate = getattr(one, field)
+            axis.errorbar(
+                e.value, -k, xerr=[[e.value - e.low], [e.high - e.value]], fmt="o", color="#0072b2", capsize=2
+            )
+        axis.set_yticks(-np.arange(len(found)), list(found))
+        axis.set_title(title)
+        axis.grid(color="#dddddd", linewidth=0.6)
+    save_figure(figure, path)
+
+
+def draw_task(board: TaskBoard, path: Path) -> None:
+    """Save performance against the gap: a line for each method through its strengths, and dots for other policies."""
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
+    styles = ("o-", "s--", "^:")
+    for k, method in enumerate([*board.methods, REWARD_ONLY]):
+        points = _points(board.of(method).values())
+        axis.plot(points[:, 0], points[:, 1], styles[k // 10 % 3], color=f"C{k % 10}", markersize=4, label=method)
+    for name in board.untrained:
+        if name == RANDOM or name in board.rules or name in board.bounds:
+            ((x, y),) = _points([board.arms[ArmKey(board.env_id, name)]])
+            axis.plot(x, y, "k*" if name != RANDOM else "kx", markersize=8)
+            axis.annotate(name + (" (bound)" if name in board.bounds else ""), (x, y), xytext=(4, 4),
+                          textcoords="offset points", fontsize=8)  # fmt: skip
+    noise = mean_interval(np.concatenate([arm.values("noise") for arm in board.arms.values()]), undefined="omit")
+    axis.axvspan(0, noise.value, color="#eeeeee", zorder=0)
+    axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)
+    figure.legend(loc="outside right upper", fontsize="small")
+    save_figure(figure, path)
+
+
+def _points(arms: Iterable[Arm]) -> Floats:
+    """Return the mean gaps and performances of arms, shape (n, 2)."""
+    return np.array([(arm.values("gap").mean(), arm.values("performance").mean()) for arm in arms])

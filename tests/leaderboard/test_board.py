@@ -1,0 +1,211 @@
+"""The leaderboard runs, continues, and verifies its rows to the bit."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("moocore")
+
+from fair_envs.experiments.jobs import run_cell
+from fair_envs.experiments.seeds import TABLE, read_rows, write_rows
+from fair_envs.leaderboard import board, jobs
+from fair_envs.leaderboard.jobs import ArmKey, Scale
+from fair_envs.registration import TABLE as IDS
+from tests.jobs import run_here
+
+TASK = "FairLending-v0"
+TINY = Scale(
+    seeds=2,
+    strengths=2,
+    budget=256 / 480_000,
+    tested=1,
+    tasks=(TASK,),
+    methods=("parity",),
+    parameters={"horizon": 60},
+)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a leaderboard that was run."""
+    folder = tmp_path_factory.mktemp("leaderboard") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(board, "scales", lambda: {"smoke": TINY})
+        patch.setattr("fair_envs.experiments.seeds.run_cells", run_here)
+        board.run(scale="smoke", out=folder, jobs=1, progress=False)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "scales", lambda: {"smoke": TINY})
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", run_here)
+
+
+def test_every_arm_has_its_seeds_and_policies_without_training_come_first(out: Path) -> None:
+    arms = board.arms_in(out)
+    assert all([row.seed for row in arm.rows] == [0, 1] for arm in arms.values())
+    names = [key.name for key in arms]
+    assert names[0] == "random" and names.index("planted bias") < names.index("ppo")
+    assert [key.strength for key in arms if key.name == "parity"] == [0.25, 2.0]
+    assert all(len(row.result) == 16 and len(row.code) == 64 for arm in arms.values() for row in arm.rows)
+
+
+def test_seeds_have_different_test_episodes(out: Path) -> None:
+    first, second = board.arms_in(out)[ArmKey(TASK, "max-reward")].rows
+    assert first.numbers["performance"] != second.numbers["performance"]
+
+
+@pytest.mark.parametrize("row", ["FairLending-v0/parity/2/1", "FairLending-v0/max-reward/0", "FairLending-v0/ppo/0"])
+def test_a_stored_policy_plays_the_same_again_to_the_bit(out: Path, row: str) -> None:
+    found = board.verify(row, out)
+    assert found.same and not found.trained
+
+
+def test_a_policy_that_is_trained_again_is_the_same(out: Path) -> None:
+    found = board.verify("FairLending-v0/parity/0.25/0", out, retrain=True)
+    assert found.same and found.trained
+
+
+def test_a_changed_result_is_noticed(out: Path, tmp_path: Path) -> None:
+    rows = [replace(row, result="0" * 16) for row in read_rows(out)]
+    (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
+    write_rows(tmp_path / TABLE, rows)
+    assert not board.verify("FairLending-v0/max-reward/0", tmp_path).same
+
+
+def test_errors_of_verification_say_what_to_do(out: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"row must be one of the table, such as FairLending-v0/random/0, got 'x'"):
+        board.verify("x", out)
+    (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
+    write_rows(tmp_path / TABLE, read_rows(out))
+    with pytest.raises(ValueError, match=r"train it again with retrain=True \(--retrain\)"):
+        board.verify("FairLending-v0/ppo/0", tmp_path)
+
+
+def test_a_finished_cell_is_not_run_again(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Any] = []
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", lambda cells, *_, **__: ran.extend(cells))
+    board.run(scale="smoke", out=out, resume=True, progress=False)
+    board.run(scale="smoke", out=tmp_path / "new", merge_from=[out], progress=False)
+    assert not ran
+    assert [row.job for row in read_rows(tmp_path / "new")] == [row.job for row in read_rows(out)]
+
+
+def test_wrong_arguments_are_refused_before_anything_is_written(out: Path, tmp_path: Path) -> None:
+    new: dict[str, Any] = {"out": tmp_path / "new", "progress": False}
+    with pytest.raises(ValueError, match="scale must be one of 'smoke', got 'vast'"):
+        board.run(scale="vast", **new)
+    with pytest.raises(ValueError, match="task must be one of FairLending-v0, got 'FairLending'"):
+        board.run(scale="smoke", tasks=["FairLending"], **new)
+    with pytest.raises(ValueError, match="method must be one of"):
+        board.run(scale="smoke", methods=["pp"], **new)
+    with pytest.raises(ValueError, match="must name tables of this study"):
+        board.run(scale="smoke", merge_from=[tmp_path], **new)
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(FileExistsError, match="--resume"):
+        board.run(scale="smoke", out=out)
+
+
+# Entries from outside -------------------------------------------------------------------------------------------------
+
+
+def accept_good_scores(observation: Any, uniforms: Any) -> Any:
+    """Lend to the three best scores."""
+    return (observation[..., 4:7].sum(axis=-1) > 0).astype(int)
+
+
+def entry(folder: Path, policy: str, **changed: Any) -> Path:
+    """Write an entry whose result is what its policy gets."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own = {"task": TASK, "name": "mine", "policy": policy, "seed": 3, "episodes": 2, "result": "?"}
+    (folder / board.ENTRY).write_text(json.dumps({**own, **changed}))
+    return folder
+
+
+def test_an_entry_with_a_function_is_verified(tmp_path: Path) -> None:
+    place = entry(tmp_path / "mine", f"{__name__}:accept_good_scores")
+    claimed = board.verify_entry(place)
+    assert not claimed.same
+    assert board.verify_entry(entry(place, f"{__name__}:accept_good_scores", result=claimed.found)).same
+
+
+def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:
+    cell = jobs.trained(replace(TINY, parameters={}, tested=1), ArmKey(TASK, "ppo"), {}, 0)
+    folder = run_cell(cell, tmp_path / "cells")
+    place = tmp_path / "mine"
+    place.mkdir()
+    (folder / "run").rename(place / "weights")
+    claimed = board.verify_entry(entry(place, "weights"))
+    assert board.verify_entry(entry(place, "weights", result=claimed.found)).same
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"policy": "../elsewhere"}, "policy must be a folder inside the entry or module:function"),
+        ({"policy": "nowhere"}, "policy must be a folder inside the entry or module:function"),
+        ({"seed": "3"}, "must have 'seed', a int, got '3'"),
+        ({"task": "FairNothing-v0"}, "FairNothing-v0"),
+    ],
+)
+def test_a_wrong_entry_is_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(ValueError, match=message):
+        board.verify_entry(entry(tmp_path / "mine", **{"policy": "x:y", **changed}))
+
+
+# Cells ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_small_scale_has_all_tasks_and_every_method_that_trains_on_them() -> None:
+    from fair_envs.baselines.methods import methods
+    from fair_envs.tasks import task_of
+
+    scale = jobs.scales()["small"]
+    found = jobs.cells(scale)
+    for env_id in IDS:
+        names = {key.name for key in found if key.env_id == env_id}
+        trained = {one.name for one in methods() if one.policy and not one.reason(env_id, task_of(env_id).rules(), {})}
+        assert trained | {"random", "ppo again"} <= names
+    assert all(len(group) == scale.seeds for group in found.values())
+
+
+def test_an_arm_is_read_from_its_name() -> None:
+    for key in jobs.cells(jobs.scales()["small"]):
+        assert ArmKey.parsed(str(key)) == key
+
+
+def test_the_reward_only_control_has_other_seeds() -> None:
+    found = jobs.cells(jobs.scales()["smoke"])
+    one, again = (found[ArmKey(TASK, name)][0] for name in ("ppo", "ppo again"))
+    assert isinstance(one, jobs.TrainedCell) and isinstance(again, jobs.TrainedCell)
+    assert (one.method, again.method) == ("ppo", "ppo")
+    assert (one.given["seed"], again.given["seed"]) == (0, 1000)
+
+
+def test_the_command_of_a_cell_trains_the_same() -> None:
+    cell = jobs.cells(jobs.scales()["smoke"])[ArmKey(TASK, "parity", 0.25)][1]
+    assert cell.command == "fair-envs train parity FairLending-v0 --steps 96000 --seed 1 --alpha 0.25"
+
+
+def test_strengths_are_spread_from_weak_to_strong() -> None:
+    from fair_envs.baselines.methods import Strength, methods
+
+    knob = Strength(("alpha", "beta"), (1.0, 2.0, 3.0, 4.0))
+    assert [knob.spread(count) for count in (1, 2, 3, 4, 9)] == [
+        [1.0],
+        [1.0, 4.0],
+        [1.0, 3.0, 4.0],
+        [1.0, 2.0, 3.0, 4.0],
+        [1.0, 2.0, 3.0, 4.0],
+    ]
+    assert knob.given(2.0) == {"alpha": 2.0, "beta": 2.0}
+    for method in methods():
+        if method.strength is not None:
+            assert set(method.strength.settings) <= {one.name for one in method.fields()}
+            assert len(method.strength.values) >= 4

@@ -1,0 +1,207 @@
+"""Scores and controls of the leaderboard, on numbers made by hand."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("moocore")
+
+from fair_envs.experiments.seeds import Arm, SeedRow
+from fair_envs.leaderboard.controls import FailedControlError, check, controls
+from fair_envs.leaderboard.jobs import AGAIN, PLANTED, ArmKey
+from fair_envs.leaderboard.page import Page
+from fair_envs.leaderboard.scores import TaskBoard, boards_of, score, scores
+
+TASK = "FairLending-v0"
+NOISE = (-0.01, 0.0, 0.01)  # of three seeds
+
+
+def arm(
+    key: ArmKey, performance: float, gap: float, *, rates: tuple[float, float] | None = None, noise: float = 0.01
+) -> Arm:
+    """Return three seeds around these numbers; ``rates`` are those of the advantaged and the disadvantaged."""
+    ahead, behind = rates or (0.8, 0.8 - gap)
+    rows = [
+        SeedRow(
+            arm=str(key),
+            seed=seed,
+            job=f"{key}/{seed}",
+            code="abcdefgh",
+            seconds=1.0,
+            numbers={
+                "performance": performance + 0.1 * shift,
+                "gap": gap + 0.1 * shift * (gap > 0),
+                "noise": noise,
+                "limit": 2 * noise,
+                "rate of advantaged": ahead,
+                "rate of disadvantaged": behind,
+                "worst": min(ahead, behind),
+                "best": max(ahead, behind),
+                "short-term": gap,
+                "long-term": 0.0,
+            },
+        )
+        for seed, shift in enumerate(NOISE)
+    ]
+    return Arm(str(key), rows)
+
+
+def board(methods: Mapping[Any, tuple[float, float]] | None = None, *, task: str = TASK, **changed: Any) -> TaskBoard:
+    """Return a task: random at (0, 0), PPO at (1, 0.4), a rule at (0.9, 0.1), and the methods at their points."""
+    found = {
+        "random": (0.0, 0.01),
+        "max-reward": (0.9, 0.1),
+        PLANTED: (0.5, 0.7),
+        "ppo": (1.0, 0.4),
+        AGAIN: (1.0001, 0.4001),
+        **(methods or {}),
+        **changed,
+    }
+    keys = {ArmKey(task, *(name if isinstance(name, tuple) else (name,))): point for name, point in found.items()}
+    arms = {key: arm(key, *point) for key, point in keys.items()}
+    return TaskBoard(task, arms, ("random", "max-reward", PLANTED))
+
+
+def test_performance_and_unfairness_are_scaled_by_random_and_reward_only() -> None:
+    found = board({"fair": (0.5, 0.1)})
+    fair = found.arms[ArmKey(TASK, "fair")]
+    assert found.performance(fair).mean() == pytest.approx(0.5)
+    assert found.unfairness(fair).mean() == pytest.approx(0.25)
+    assert found.performance(found.reward_only).mean() == pytest.approx(1)
+    assert found.unfairness(found.reward_only).mean() == pytest.approx(1)
+
+
+def test_the_area_is_what_the_strengths_dominate() -> None:
+    two = board({("fair", 1.0): (0.9, 0.2), ("fair", 2.0): (0.5, 0.0)})  # (0.9, 0.5) and (0.5, 1.0)
+    assert two.areas("fair").mean() == pytest.approx(0.9 * 0.5 + 0.5 * 0.5, abs=1e-3)
+    assert two.best("fair") == ArmKey(TASK, "fair", 2.0)
+    assert board().areas("ppo") == pytest.approx([0.0, 0.0, 0.0], abs=3e-3)
+    assert board({"fair": (1.5, 0.0)}).areas("fair") == pytest.approx([1, 1, 1], abs=3e-3)
+    assert board({"fair": (-1.0, 0.0)}).areas("fair").tolist() == [0, 0, 0]
+
+
+def test_levelling_down_is_the_loss_of_the_group_ahead() -> None:
+    found = board()
+    down = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.4, 0.4)))
+    up = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.8, 0.8)))
+    assert (down.ahead, down.behind) == ("advantaged", "disadvantaged")
+    assert (down.share, up.share) == pytest.approx((1, 0))
+    both = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.7, 0.7)))
+    assert both.share == pytest.approx(0.25)
+    assert np.isnan(found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.6, rates=(0.9, 0.3))).share)
+
+
+@pytest.mark.parametrize(
+    ("point", "as_good"),
+    [((0.9, 0.1), True), ((0.94, 0.1), True), ((0.96, 0.1), False), ((0.9, 0.095), True), ((0.9, 0.08), False)],
+)
+def test_a_rule_does_as_well_within_the_margins(point: tuple[float, float], as_good: bool) -> None:
+    found = board({"fair": point})
+    assert found.as_good(found.arms[ArmKey(TASK, "fair")]) == ["max-reward"] * as_good
+
+
+def test_a_rule_that_uses_the_ground_truth_is_a_bound() -> None:
+    found = board({"fair": (0.5, 0.3)})
+    bound = TaskBoard(TASK, found.arms, found.untrained, frozenset({"max-reward"}))
+    assert bound.as_good(found.arms[ArmKey(TASK, "fair")]) == []
+
+
+def test_a_task_without_learning_or_without_unfairness_has_no_scores() -> None:
+    assert board().unscored == ""
+    assert "better than random" in board(ppo=(0.0, 0.4)).unscored
+    assert "beyond noise" in board(ppo=(1.0, 0.015)).unscored
+
+
+def test_scores_are_over_the_scored_tasks_and_the_best_comes_first() -> None:
+    boards = [
+        board({"good": (1.0, 0.0), "poor": (1.0, 0.3)}),
+        board({"good": (1.0, 0.1), "poor": (0.2, 0.3)}, task="FairHiring-v0"),
+        board({"good": (0.0, 0.9), "poor": (1.0, 0.0)}, task="FairCollege-v0", ppo=(0.0, 0.4)),
+    ]
+    found = scores(boards)
+    assert list(found) == ["good", "poor", AGAIN]
+    assert found["good"].tasks == 2
+    assert found["good"].area.value == pytest.approx((1 + 0.75) / 2, abs=0.01)
+    assert found["good"].improvement.value == 1
+    assert found["poor"].performance.value == pytest.approx(0.6, abs=0.01)
+    assert found["good"].matched == 0 and found["poor"].matched == 1
+
+
+def test_a_method_that_runs_on_some_tasks_is_scored_on_these() -> None:
+    boards = [board({"good": (1.0, 0.0)}), board(task="FairHiring-v0")]
+    assert scores(boards)["good"].tasks == 1
+    assert score("good", boards[:1]).area.n == 3
+
+
+# Controls -------------------------------------------------------------------------------------------------------------
+
+
+def outcomes(*boards: TaskBoard) -> list[bool]:
+    return [control.passed for control in controls(boards)]
+
+
+def test_all_controls_pass_where_all_is_well() -> None:
+    assert outcomes(board(), board(task="FairHiring-v0")) == [True, True, True]
+
+
+def test_a_planted_bias_must_rank_last() -> None:
+    assert outcomes(board({"worse": (1.0, 0.8)})) == [False, True, True]
+    with pytest.raises(FailedControlError, match="a planted bias ranks last: FairLending-v0 5 of 6"):
+        check(controls([board({"worse": (1.0, 0.8)})]))
+
+
+def test_random_decisions_must_be_at_the_noise_floor() -> None:
+    assert outcomes(board(random=(0.0, 0.1))) == [True, False, True]
+
+
+@pytest.mark.parametrize("point", [(1.2, 0.4), (1.0, 0.5)])
+def test_the_same_method_must_not_differ(point: tuple[float, float]) -> None:
+    assert outcomes(board({AGAIN: point})) == [True, True, False]
+
+
+def test_controls_that_were_not_run_do_not_pass() -> None:
+    arms = {key: own for key, own in board().arms.items() if key.name not in (PLANTED, AGAIN)}
+    assert outcomes(TaskBoard(TASK, arms, ("random", "max-reward"))) == [False, False, False]
+
+
+def page(*boards: TaskBoard) -> Page:
+    return Page({key: own for one in boards for key, own in one.arms.items()}, "small")
+
+
+def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_does_as_well() -> None:
+    found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
+    lines = found.answer()
+    assert "`parity` dominates" in lines[0] and "It is clear." in lines[0]
+    assert "keeps 80 % " in lines[1]
+    assert "100 % of the fall" in lines[2] or "0 % of the fall" in lines[2]
+    assert "On 0 of 1 scored tasks" in lines[3]
+    matched = page(board({"parity": (0.8, 0.1)})).answer()
+    assert "On 1 of 1 scored tasks" in matched[3] and "FairLending-v0 (max-reward)" in matched[3]
+
+
+def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:
+    with pytest.raises(FailedControlError):
+        page(board({"parity": (1.0, 0.8)})).write(tmp_path / "page")
+    assert not (tmp_path / "page").exists()
+
+
+def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None:
+    without = board({AGAIN: (0.0, 0.4)}, task="FairHiring-v0", ppo=(0.0, 0.4))
+    path = page(board({("parity", 0.5): (0.8, 0.1)}), without).write(tmp_path / "p")
+    text = path.read_text()
+    assert text.index("Which method?") < text.index("## Scores") < text.index("## FairLending-v0")
+    assert "| parity/0.5 | 0.800" in text
+    assert "No scores: the reward-only method is not shown to perform better" in text
+    for name in ("FairLending-v0.png", "FairHiring-v0.png", "scores.png", "scores.json", "seeds.csv.gz"):
+        assert (tmp_path / "p" / name).exists()
+
+
+def test_boards_are_made_of_the_rows_of_a_table() -> None:
+    found: Sequence[TaskBoard] = boards_of(page(board({("parity", 0.5): (0.8, 0.1)})).arms)
+    assert [one.env_id for one in found] == [TASK]
+    assert found[0].untrained == ["random", "max-reward", PLANTED]
+    assert found[0].methods == ["parity"]
+    assert not found[0].bounds
