@@ -140,3 +140,49 @@ def test_five_lines_train_a_model_and_evaluate_it() -> None:
     text = str(fair_envs.evaluate(env, model, episodes=2, shuffles=5))
     for words in ("reward per step", "true positive rate", "advantaged - disadvantaged", "noise floor", "Worst off"):
         assert words in text
+
+
+# The findings -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def findings() -> dict[str, Any]:
+    """Return what the example of the findings defines."""
+    pytest.importorskip("stable_baselines3")
+    return runpy.run_path(str(EXAMPLES / "findings.py"))
+
+
+def test_a_misaligned_history_does_not_show_that_only_men_are_hired(findings: dict[str, Any]) -> None:
+    found = findings["history"](steps=3_200)
+    assert found["paired with the applicant"] > 0.9 and found["paired with the next one"] < 0.1
+
+
+def test_dealt_roles_are_fair_at_no_cost(findings: dict[str, Any]) -> None:
+    found = findings["roles"]()
+    assert found["one hunter"].gap.value == 1 and found["one hunter"].gap.beyond_noise
+    assert found["roles dealt"].gap.value < 0.3
+    assert found["roles dealt"].performance.value == found["one hunter"].performance.value == 1
+
+
+def test_vaccinating_nobody_looks_fair(findings: dict[str, Any]) -> None:
+    found = findings["vaccines"]()
+    nobody, most = found["nobody"], found["most-neighbours"]
+    assert nobody.row("short-term").value == 0 < most.row("short-term").value
+    assert nobody.rates["community 1"].value < most.rates["community 1"].value
+    assert nobody.rates["community 0"].value < most.rates["community 0"].value + 0.05
+
+
+def test_the_published_penalty_cancels_itself(findings: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = findings["penalty"](steps=2_000).values()
+    assert [row.value for row in one.rows if row.section != "twin"] == pytest.approx(
+        [row.value for row in other.rows if row.section != "twin"], nan_ok=True
+    )
+    findings["show"]("authors", one)
+    assert "full_speed" in capsys.readouterr().out
+
+
+def test_every_finding_on_the_page_has_its_command(findings: dict[str, Any]) -> None:
+    text = (EXAMPLES.parent / "docs" / "findings.md").read_text()
+    assert re.findall(r"examples/findings.py (\w+)", text) and set(re.findall(r"findings.py (\w+)", text)) == set(
+        findings["FINDINGS"]
+    )

@@ -173,6 +173,5 @@ def column_of(rules: Rules, name: str | None = None) -> int:
     for candidate in wanted:
         if candidate in names:
             return int(names.index(candidate))
-    raise ValueError(
-        f"{'group' if name is None else 'name'} must be an entry of the observation ({', '.join(names) or 'none has a name'}), got {name!r}"
-    )
+    what, listed = "group" if name is None else "name", ", ".join(names) or "none has a name"
+    raise ValueError(f"{what} must be an entry of the observation ({listed}), got {name!r}")

@@ -1,0 +1,143 @@
+"""Shows the findings of docs/findings.md, each within minutes: ``python examples/findings.py NAME``.
+
+Without a name it lists them. Trainings are short, with one or two seeds: they show an effect, and the pages of the
+studies have its size with intervals.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import fair_envs
+from fair_envs.assessment import Evaluation
+from fair_envs.envs.pursuit.policies import Greedy, ShuffledRoles
+from fair_envs.support.seeds import TEST_SEEDS
+
+HARVEST = {"horizon": 300}
+
+
+def show(name: str, found: Evaluation) -> None:
+    """Print performance, rates, the gap with its noise floor, and the short-term and long-term measures."""
+    rates = ", ".join(f"{group} {rate.value:.3f}" for group, rate in found.rates.items())
+    print(
+        f"{name}: performance {found.performance.value:.3f}; {rates}; gap {found.gap.value:.3f} ~{found.gap.noise:.3f}"
+    )
+    rows = {row.section: f"{row.section} {row.name} {row.value:.3f}" for row in found.rows}
+    print("    " + "; ".join(rows[section] for section in ("short-term", "long-term") if section in rows))
+
+
+def trained(method: str, env_id: str, parameters: dict[str, Any], **settings: Any) -> Evaluation:
+    """Return the evaluation of a method after a short training."""
+    from fair_envs.baselines.methods import named
+
+    chosen = named(method)
+    config = chosen.configured({"env_id": env_id, "parameters": parameters, **settings})
+    rules = fair_envs.make_rules(env_id, **config.parameters)
+    policy = chosen.policy(chosen.train(config), config, rules)  # type: ignore[misc]
+    return fair_envs.evaluate(env_id, policy, parameters=config.parameters, episodes=16, twins=False)
+
+
+def observation(steps: int = 640_000) -> dict[str, Evaluation]:
+    """Partial observability creates disparity: PPO with ten numbers, and with the neighbouring cells too."""
+    return {
+        seen: trained("ppo", "FairHarvest-v0", {**HARVEST, "observation": seen}, steps=steps)
+        for seen in ("ten", "extended")
+    }
+
+
+def rule(steps: int = 640_000) -> dict[str, Evaluation]:
+    """A greedy rule gives both groups more than PPO, at the gap of the handicap alone."""
+    parameters = {**HARVEST, "observation": "extended"}
+    greedy = fair_envs.evaluate("FairHarvest-v0", "greedy", parameters=parameters, episodes=16, twins=False)
+    return {"greedy": greedy, "ppo": trained("ppo", "FairHarvest-v0", parameters, steps=steps)}
+
+
+def penalty(steps: int = 64_000) -> dict[str, Evaluation]:
+    """The published penalty cancels itself: any weight of fair-PPO's published code gives the same policy."""
+    return {
+        f"authors, alpha = beta = {weight:g}": trained(
+            "fair-ppo", "FairHarvest-v0", HARVEST, mode="authors", alpha=weight, beta=weight, steps=steps
+        )
+        for weight in (0.25, 1.0)
+    }
+
+
+def welfare(steps: int = 150_000) -> dict[str, Evaluation]:
+    """Where people change with decisions, welfare of the groups raises the bank's profit and narrows the gap."""
+    return {method: trained(method, "FairLending-v0", {}, steps=steps) for method in ("ppo", "parity", "ggf")}
+
+
+def vaccines() -> dict[str, Evaluation]:
+    """Vaccinating nobody is fair by the gap of vaccinations, and nearly by the health of the communities."""
+    return {
+        name: fair_envs.evaluate("FairEpidemic-v0", name, episodes=64, twins=False)
+        for name in ("nobody", "most-neighbours")
+    }
+
+
+class OneHunter(Greedy):
+    """A team in which only the first pursuer hunts, and the others fly straight on."""
+
+    def act(self, observation: Any, uniforms: Any) -> Any:
+        """Return the greedy action of the first pursuer, and no turn for the others."""
+        actions = super().act(observation, uniforms)
+        actions[:, 1:] = 0
+        return actions
+
+
+def roles() -> dict[str, Evaluation]:
+    """Dealing the roles of an unfair team at random makes it fair by team fairness, at no cost in captures."""
+    rules = fair_envs.make_rules("FairPursuit-v0", pursuer_speed=1.2)
+    return {
+        name: fair_envs.evaluate(rules, policy, episodes=200, name=name, twins=False)
+        for name, policy in (("one hunter", OneHunter(rules)), ("roles dealt", ShuffledRoles(OneHunter(rules))))
+    }
+
+
+def history(steps: int = 5_000) -> dict[str, float]:
+    """A history that pairs each decision with the next applicant loses the unfairness of hiring only men."""
+    env = gym.make_vec("FairHiring-v0", num_envs=16, leaving=False)
+    observation, _ = env.reset(seed=TEST_SEEDS)
+    rules = fair_envs.make_rules("FairHiring-v0")
+    gender = rules.observed_features(rules.params).index("gender")
+    women, hired = [], []
+    for _ in range(steps // 16):
+        action = (observation[:, gender] == 0).astype(np.int64)
+        observation, _, _, _, info = env.step(action)
+        women.append(info["fair_sensitive"][:, 0] == 1)
+        hired.append(info["fair_action"] == 1)
+    env.close()
+    woman, chosen = np.array(women), np.array(hired).reshape(np.shape(women))
+    return {"paired with the applicant": gap(woman, chosen), "paired with the next one": gap(woman[1:], chosen[:-1])}
+
+
+def gap(woman: Any, hired: Any) -> float:
+    """Return the difference of the shares of hired men and women."""
+    return float(abs(hired[~woman].mean() - hired[woman].mean()))
+
+
+FINDINGS: dict[str, Callable[[], dict[str, Any]]] = {
+    own.__name__: own for own in (observation, history, roles, vaccines, penalty, welfare, rule)
+}
+
+
+def main(name: str) -> dict[str, Any]:
+    """Show a finding."""
+    print((FINDINGS[name].__doc__ or "").strip())
+    found = FINDINGS[name]()
+    for key, value in found.items():
+        if isinstance(value, Evaluation):
+            show(key, value)
+        else:
+            print(f"{key}: {value:.3f}")
+    return found
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2 and sys.argv[1] in FINDINGS:
+        main(sys.argv[1])
+    else:
+        print("\n".join(f"{name}: {(own.__doc__ or '').strip()}" for name, own in FINDINGS.items()))
