@@ -190,12 +190,12 @@ def test_an_unknown_paper_is_named() -> None:
 
 def test_a_study_is_not_run_into_a_folder_that_exists(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
-    from fair_envs.reproduction import study
+    from fair_envs.experiments import seeds
 
     kept = empty_folder / "study" / "kept.txt"
     kept.parent.mkdir()
     kept.write_text("kept")
-    monkeypatch.setattr(study, "run_cells", None)  # it is not reached
+    monkeypatch.setattr(seeds, "run_cells", None)  # it is not reached
     assert "out must be a new folder" in mistake("reproduce", "lamalfa2025", "--out", "study")
     assert kept.read_text() == "kept"
 
@@ -978,6 +978,81 @@ def test_an_interrupted_study_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch)
     assert said.code == 130
     expected = "fair-envs reproduce lamalfa2025 --scale smoke --out 'my runs' --jobs 2 --resume --seeds 2 --merge other"
     assert expected in said.flat
+
+
+# --------------------------------------------------------------------------------------------------- leaderboard
+
+
+def test_a_leaderboard_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.cli import leaderboard
+    from fair_envs.leaderboard import board
+
+    called: dict[str, Any] = {}
+    monkeypatch.setattr(board, "run", lambda **given: called.update(given))
+    monkeypatch.setattr(leaderboard, "write_page", lambda folder, out, progress: called.update(page=out))
+    options = [
+        "--scale",
+        "small",
+        "--out",
+        "x",
+        "--task",
+        "FairLending-v0",
+        "--method",
+        "ggf",
+        "--seeds",
+        "2",
+        "--resume",
+    ]
+    said = Said("leaderboard", *options, "--resume", "--merge", "y", "--jobs", "3", "--no-progress")
+    assert said.code == 0, said.text
+    assert called == {
+        "scale": "small",
+        "out": Path("x"),
+        "jobs": 3,
+        "engine": "processes",
+        "tasks": ["FairLending-v0"],
+        "methods": ["ggf"],
+        "seeds": 2,
+        "resume": True,
+        "merge_from": [Path("y")],
+        "progress": False,
+        "page": Path("x/page"),
+    }
+
+
+def test_an_interrupted_leaderboard_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.leaderboard import board
+
+    def interrupted(*, out: Path, **_: Any) -> None:
+        out.mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(board, "run", interrupted)
+    said = Said("leaderboard", "--out", "board", "--task", "FairLending-v0")
+    assert said.code == 130
+    assert "fair-envs leaderboard --scale smoke --out board --jobs 2 --resume --task FairLending-v0" in said.flat
+
+
+@pytest.mark.parametrize(("same", "code", "words"), [(True, 0, "the same to the bit"), (False, 1, "it differs")])
+def test_a_verification_fails_if_a_bit_differs(
+    same: bool, code: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.leaderboard import board
+
+    found = board.Verified("FairLending-v0/ppo/0", "a", "a" if same else "b", trained=False)
+    monkeypatch.setattr(board, "verify", lambda row, out, retrain: found)
+    said = Said("leaderboard", "verify", "FairLending-v0/ppo/0")
+    assert said.code == code and words in said.flat
+
+
+def test_mistakes_of_the_leaderboard_are_named() -> None:
+    pytest.importorskip("stable_baselines3")
+    assert "got 'vast'" in mistake("leaderboard", "--scale", "vast")
+    assert "No such file" in mistake("leaderboard", "report", "nowhere")
+    assert "No such file" in mistake("leaderboard", "verify", "FairLending-v0/ppo/0", "--out", "nowhere")
 
 
 @pytest.mark.parametrize(("lower", "code"), [(True, 0), (False, 1)])
