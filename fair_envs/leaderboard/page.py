@@ -119,11 +119,11 @@ class Page:
             for name, one in trained.items()
             if name != best and one.tasks == score.tasks and one.area.high >= score.area.low
         ]
+        others = f"Not clearly worse: {', '.join(f'`{name}`' for name in rivals[:TOP])}."
         lines = [
             f"**Which method?** `{best}` dominates the largest part of the room between unfair and fair: "
             f"{_share(score.area)} (0: reward-only PPO, 1: its performance without a gap; interquartile mean over "
-            f"{score.tasks} tasks). "
-            + (f"Not clearly worse: {', '.join(f'`{name}`' for name in rivals[:TOP])}." if rivals else "It is clear."),
+            f"{score.tasks} tasks). {others if rivals else 'No other interval reaches it.'}",
             f"**What does it cost?** At its best strength on each task, `{best}` keeps {_share(score.performance)} of "
             f"PPO's performance above random, and {_share(score.unfairness)} of PPO's gap.",
         ]
@@ -268,12 +268,13 @@ def draw_task(board: TaskBoard, path: Path) -> None:
     for k, method in enumerate([*board.methods, REWARD_ONLY]):
         points = _points(board.of(method).values())
         axis.plot(points[:, 0], points[:, 1], styles[k // 10 % 3], color=f"C{k % 10}", markersize=4, label=method)
-    for name in board.untrained:
-        if name == RANDOM or name in board.rules or name in board.bounds:
-            ((x, y),) = _points([board.arms[ArmKey(board.env_id, name)]])
-            axis.plot(x, y, "k*" if name != RANDOM else "kx", markersize=8)
-            axis.annotate(name + (" (bound)" if name in board.bounds else ""), (x, y), xytext=(4, 4),
-                          textcoords="offset points", fontsize=8)  # fmt: skip
+    shown = [name for name in board.untrained if name == RANDOM or name in board.rules or name in board.bounds]
+    for k, name in enumerate(shown):
+        ((x, y),) = _points([board.arms[ArmKey(board.env_id, name)]])
+        axis.plot(x, y, "k*" if name != RANDOM else "kx", markersize=8)
+        text = name + (" (bound)" if name in board.bounds else "")
+        below = 4 if k % 2 else -11  # so that neighbouring names do not overlap
+        axis.annotate(text, (x, y), xytext=(5, below), textcoords="offset points", fontsize=8)
     noise = mean_interval(np.concatenate([arm.values("noise") for arm in board.arms.values()]), undefined="omit")
     axis.axvspan(0, noise.value, color="#eeeeee", zorder=0)
     axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)

@@ -174,7 +174,7 @@ def page(*boards: TaskBoard) -> Page:
 def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_does_as_well() -> None:
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
     lines = found.answer()
-    assert "`parity` dominates" in lines[0] and "It is clear." in lines[0]
+    assert "`parity` dominates" in lines[0] and "No other interval reaches it." in lines[0]
     assert "keeps 80 % " in lines[1]
     assert "100 % of the fall" in lines[2] or "0 % of the fall" in lines[2]
     assert "On 0 of 1 scored tasks" in lines[3]
