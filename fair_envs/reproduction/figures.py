@@ -41,10 +41,11 @@ def dot_plot(
         if line is not None:
             axis.axvline(line, color=INK, linewidth=0.8, linestyle=":")
         axis.set_yticks(-np.arange(len(arms)), list(arms), fontsize="small")
-        axis.set(title=title, xlabel=label, ylim=(0.5 - len(arms), 0.5))
+        axis.set(title=title, ylim=(0.5 - len(arms), 0.5))
         axis.grid(axis="y", color=PALE, linewidth=0.6)
     for name, colour in colours.items():
         grid[0][0].plot([], [], "o", color=colour, label=name)
+    figure.supxlabel(label, fontsize="medium")
     if len(colours) > 1:
         figure.legend(loc="outside lower center", ncols=len(colours), fontsize="small")
     save_figure(figure, path)

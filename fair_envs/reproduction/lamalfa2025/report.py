@@ -18,6 +18,7 @@ from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, disparity_ratio, mean_interval
 from fair_envs.metrics.inference import welch
+from fair_envs.metrics.intervals import summed_interval
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import (
     Claim,
@@ -83,9 +84,9 @@ class Report(study.Report[Scale]):
         }
 
     def per_observation(self, tested: Mapping[str, Mapping[Observation, Outcome]]) -> dict[str, Outcome]:
-        """Return outcomes of several tests by ``TEST, OBSERVATION``."""
+        """Return outcomes of several tests by ``OBSERVATION TEST``."""
         return {
-            ", ".join(part for part in (test, observation) if part): outcome
+            f"{observation} {test}".strip(): outcome
             for test, outcomes in tested.items()
             for observation, outcome in outcomes.items()
         }
@@ -206,16 +207,19 @@ class Report(study.Report[Scale]):
     def slopes(self, observation: Observation, penalty: Notion) -> dict[str, Estimate]:
         """Return the coefficients of the linear regression of the ratio on alpha and beta over the penalty's points.
 
-        Each seed gives one regression over all points; the interval is over seeds.
+        The regression is over the means of the arms; a coefficient is a weighted sum of them, with Welch's interval.
         """
         arms = {PPO: self.ppo(observation, penalty), **self.fair(observation, penalty)}
         columns = np.array([(1.0, *weights) for weights in arms])
         if np.linalg.matrix_rank(columns) < 3:
             return {}
-        names = _unfairness(penalty, "ratio")
-        ratios = np.array([np.mean([arm.values(name) for name in names], axis=0) for arm in arms.values()])
-        found = np.linalg.lstsq(columns, ratios, rcond=None)[0]
-        return {"alpha": mean_interval(found[1]), "beta": mean_interval(found[2])}
+        means = [_mean_of(arm, _unfairness(penalty, "ratio")) for arm in arms.values()]
+        found = {}
+        for name, row in zip(("alpha", "beta"), np.linalg.pinv(columns)[1:], strict=True):
+            parts = [(float(w * e.standard_error) ** 2, e.n - 1.0) for w, e in zip(row, means, strict=True)]
+            value = float(sum(w * e.value for w, e in zip(row, means, strict=True)))
+            found[name] = summed_interval(value, parts, n=min(e.n for e in means))
+        return found
 
     def _price(self) -> Claim:
         found = {
