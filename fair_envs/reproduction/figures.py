@@ -47,7 +47,7 @@ def dot_plot(
         grid[0][0].plot([], [], "o", color=colour, label=name)
     figure.supxlabel(label, fontsize="medium")
     if len(colours) > 1:
-        figure.legend(loc="outside lower center", ncols=len(colours), fontsize="small")
+        figure.legend(loc="outside upper center", ncols=len(colours), fontsize="small")
     save_figure(figure, path)
 
 
