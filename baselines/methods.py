@@ -102,6 +102,7 @@ class Method:
             settings, or "", see `reason`.
         own: Whether the method trains on environments that are registered only with Gymnasium.
         strength: Its knob; None: it has none.
+        counts_agents: Whether its steps are those of single agents; otherwise they are those of environments.
         unused: Fields of the settings that this method does not use.
         note: ``note(rows)`` returns what to know about a finished training with these rows of metrics, or "".
         presets: Descriptions of the presets by name; the first preset is the default.
@@ -120,6 +121,7 @@ class Method:
     unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
     own: bool = False
     strength: Strength | None = None
+    counts_agents: bool = True
     unused: frozenset[str] = frozenset()
     note: Callable[[Sequence[Mapping[str, Any]]], str] = lambda rows: ""
     presets: Mapping[str, str] = field(default_factory=dict)

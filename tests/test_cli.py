@@ -989,7 +989,7 @@ def test_a_leaderboard_is_run_with_what_was_asked_for(monkeypatch: pytest.Monkey
     from fair_envs.leaderboard import board
 
     called: dict[str, Any] = {}
-    monkeypatch.setattr(board, "run", lambda **given: called.update(given))
+    monkeypatch.setattr(board, "run", lambda **given: called.update(given) or {})
     monkeypatch.setattr(leaderboard, "write_page", lambda folder, out, progress: called.update(page=out))
     options = [
         "--scale",
@@ -1042,7 +1042,8 @@ def test_a_verification_fails_if_a_bit_differs(
     pytest.importorskip("stable_baselines3")
     from fair_envs.leaderboard import board
 
-    found = board.Verified("FairLending-v0/ppo/0", "a", "a" if same else "b", trained=False)
+    numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
+    found = board.Verified("FairLending-v0/ppo/0", same, "a", "b", numbers, command="fair-envs train")
     monkeypatch.setattr(board, "verify", lambda row, out, retrain: found)
     said = Said("leaderboard", "verify", "FairLending-v0/ppo/0")
     assert said.code == code and words in said.flat

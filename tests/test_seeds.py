@@ -23,6 +23,25 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_rows(tmp_path) == rows  # of a folder
 
 
+def test_names_that_look_like_nothing_are_kept(tmp_path: Path) -> None:
+    write_rows(tmp_path / TABLE, [row(0, "None", reward=1.0), row(0, "NA", reward=2.0)])
+    assert [found.arm for found in read_rows(tmp_path)] == ["None", "NA"]
+
+
+def test_a_number_cannot_replace_a_column(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"numbers must have other names than the columns .* got \['seconds'\]"):
+        write_rows(tmp_path / TABLE, [replace(row(0), numbers={"seconds": 7.0})])
+
+
+def test_an_empty_table_can_be_read(tmp_path: Path) -> None:
+    write_rows(tmp_path / TABLE, [])
+    assert read_rows(tmp_path) == []
+
+
+def test_close_places_of_a_curve_stay_apart() -> None:
+    assert len(curve_numbers("a", (1_234_567, 1_234_568), (1, 2))) == 2
+
+
 def test_equal_rows_give_equal_files(tmp_path: Path) -> None:
     for name in ("a.gz", "b.gz"):
         write_rows(tmp_path / name, [row(0, reward=1.0)])

@@ -66,6 +66,7 @@ RECOMMENDED = "the task's parameters and, for a decision-maker, its steps"
 METHODS = (
     Method(
         name="pcn",
+        counts_agents=False,
         summary="Pareto Conditioned Networks: one policy for any trade-off between performance and fairness notions.",
         settings=PCNTraining,
         train=train_pcn,
@@ -84,6 +85,7 @@ METHODS = (
     ),
     Method(
         name="lcn",
+        counts_agents=False,
         summary="Lorenz Conditioned Networks: PCN that prefers trade-offs in which groups have equal returns.",
         settings=LCNTraining,
         train=train_pcn,

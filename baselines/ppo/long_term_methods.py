@@ -41,13 +41,14 @@ SETTINGS_BY_METHOD: Mapping[str, tuple[frozenset[str], str]] = {
     "f-ppo-l": (REGULARISATION_SETTINGS | F_PPO_SETTINGS, "F-PPO without massaging: only the regularisation."),
     "f-ppo-s": (REGULARISATION_SETTINGS | MASSAGING_SETTINGS, "F-PPO without regularisation: only massaging."),
 }
-STRENGTHS: Mapping[str, Strength] = {
+"""The specific settings of each method, and its summary; PPO and PPO-Lagrangian are in the reproduction."""
+
+KNOBS: Mapping[str, Strength] = {
     "a-ppo": Strength(("value_weight", "decrease_weight"), (0.25, 1.0, 4.0, 16.0)),
     "f-ppo": Strength(("weight", "bonus_weight"), (0.25, 1.0, 4.0, 16.0)),
     "f-ppo-l": Strength(("weight", "bonus_weight"), (0.25, 1.0, 4.0, 16.0)),
     "f-ppo-s": Strength(("delta",), (0.2, 0.1, 0.05, 0.02)),
 }
-"""The specific settings of each method, and its summary; PPO and PPO-Lagrangian are in the reproduction."""
 
 
 def unsupported(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
@@ -100,7 +101,7 @@ METHODS = tuple(
         policy=policy,
         unsupported=without_own_massager if name == "f-ppo-s" else unsupported,
         own=True,
-        strength=STRENGTHS[name],
+        strength=KNOBS[name],
         unused=LAGRANGIAN_SETTINGS.union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,
         presets={
             **RECOMMENDED,

@@ -12,6 +12,8 @@ from fair_envs.cli.shared import PROCESSES, RUNS, EngineOption, ShowProgress, re
 group = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(group, name="leaderboard")
 
+OUTCOMES = {True: "passed", False: "FAILED", None: "not applicable"}
+
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the leaderboard.")]
 
 
@@ -49,7 +51,7 @@ def leaderboard(
     again += [] if seeds is None else ["--seeds", str(seeds)]
     again += [] if engine is None else ["--engine", engine]
     with resumable(shlex.join(again), begun=folder):
-        run(
+        failed = run(
             scale=scale,
             out=folder,
             jobs=jobs,
@@ -62,6 +64,10 @@ def leaderboard(
             progress=progress,
         )
     write_page(folder, folder / "page", progress=progress)
+    for row, error in failed.items():
+        typer.echo(f"failed: {row}: {error}", err=True)
+    if failed:
+        raise typer.Exit(1)
 
 
 @group.command()
@@ -82,7 +88,7 @@ def write_page(folder: Path, out: Path, *, progress: bool) -> None:
 
     page = Page(arms_in(folder), str(read_json(folder / BEGUN, dict).get("scale")))
     for control in page.controls:
-        typer.echo(f"{'passed' if control.passed else 'FAILED'}: {control.name}: {control.evidence}")
+        typer.echo(f"{OUTCOMES[control.passed]}: {control.name}: {control.evidence}")
     path = page.write(out, progress=progress)
     for line in page.answer():
         typer.echo(line.replace("**", "").replace("`", ""))
@@ -107,8 +113,12 @@ def verify(
     else:
         found = board.verify(row, out, retrain=retrain)
     played = "trained and played again" if found.trained else "played again"
+    if found.command:
+        typer.echo(f"the same with: {found.command}")
+    for name in ("performance", "gap", "noise"):
+        typer.echo(f"{name}: {found.numbers[name]:.7g}")
     if found.same:
         typer.echo(f"{found.row}: {played}, the same to the bit ({found.found})")
         return
-    typer.echo(f"{found.row}: {played}, it differs: {found.stored} in the table, now {found.found}", err=True)
+    typer.echo(f"{found.row}: {played}, it differs: {found.stored} is stored, now {found.found}", err=True)
     raise typer.Exit(1)

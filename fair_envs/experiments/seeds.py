@@ -1,7 +1,8 @@
 """The numbers of every training seed of a study, in one compressed table that another machine can continue."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.experiments.executors import run_cells
+from fair_envs.experiments.executors import FailedCellsError, run_cells
 from fair_envs.experiments.jobs import Job, is_done
 from fair_envs.metrics import Estimate, mean_interval, price_interval
 from fair_envs.metrics.inference import welch
@@ -22,6 +23,7 @@ RowsOf = Callable[[Job, Path], Iterable["SeedRow"]]
 TABLE = "seeds.csv.gz"
 AT = "@"  # between the name of a curve and the place of a point
 DIGITS = 7  # significant digits of stored numbers
+WRITE_EVERY = 30.0  # seconds between two writes of a table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +56,13 @@ def write_rows(path: Path, rows: Iterable[SeedRow]) -> None:
     """Write rows as a compressed CSV, atomically: a column for each number, empty where it is undefined."""
     import pandas as pd
 
-    plain = [{**vars(row), "numbers": None, **row.numbers} for row in rows]
-    frame = pd.DataFrame.from_records(plain).drop(columns="numbers", errors="ignore")
+    given = list(rows)
+    columns = [field.name for field in fields(SeedRow) if field.name != "numbers"]
+    for row in given:
+        if wrong := set(columns) & set(row.numbers):
+            raise ValueError(f"numbers must have other names than the columns of the table, got {sorted(wrong)}")
+    plain = [{**{name: getattr(row, name) for name in columns}, **row.numbers} for row in given]
+    frame = pd.DataFrame.from_records(plain, columns=None if plain else columns)
     buffer = BytesIO()
     compression: Any = {"method": "gzip", "mtime": 0}  # equal rows give equal files
     frame.to_csv(buffer, index=False, float_format=f"%.{DIGITS}g", compression=compression)
@@ -76,7 +83,8 @@ def read_rows(path: Path) -> list[SeedRow]:
 
     file = path / TABLE if path.is_dir() else path
     try:
-        frame = pd.read_csv(file, dtype=dict.fromkeys(TEXTS, str))
+        texts_only = dict.fromkeys(TEXTS, str)
+        frame = pd.read_csv(file, dtype=texts_only, keep_default_na=False, na_values=[""])
         texts = frame[[*TEXTS]].fillna("").to_dict("records")
         numbers = frame.drop(columns=[*TEXTS]).astype(float).to_dict("records")
     except FileNotFoundError:
@@ -112,6 +120,18 @@ def check_tables(paths: Iterable[Path]) -> None:
         )
 
 
+class Filled(NamedTuple):
+    """The outcome of `fill`.
+
+    Attributes:
+        rows: All rows of the table, as stored, so that a report from the table is the same.
+        failed: The errors of the cells that failed, by the cell's identity.
+    """
+
+    rows: list[SeedRow]
+    failed: dict[str, str]
+
+
 def fill(
     rows: Sequence[SeedRow],
     cells: Iterable[Job],
@@ -121,12 +141,11 @@ def fill(
     engine: str,
     jobs: int,
     progress: bool,
-    each: Callable[[list[SeedRow]], None] = lambda rows: None,
-) -> list[SeedRow]:
+) -> Filled:
     """Run the cells without rows in their order, add their rows to the table, and return all rows.
 
     A cell's rows are added when it is done. A cell with rows is not run again, even if the code has changed since; the
-    rows say which code made them.
+    rows say which code made them. The table is written every half minute, at the end, and when the work is interrupted.
 
     Args:
         rows: The rows that exist.
@@ -136,25 +155,32 @@ def fill(
         engine: The engine that runs the cells, see `fair_envs.experiments.executors`.
         jobs: Number of cells that run in parallel.
         progress: Whether to show a bar with the remaining time.
-        each: Called with all rows after each cell whose rows were added.
     """
     found, folder = list(rows), out / "cells"
     done = {row.job for row in found}
     missing = {cell.identity: cell for cell in cells if cell.identity not in done}
+    written, failed = time.monotonic(), dict[str, str]()
 
     def keep() -> None:
-        finished = [cell for identity, cell in missing.items() if identity not in done and is_done(cell, folder)]
-        for cell in finished:
-            found.extend(rows_of(cell, folder / cell.key))
-            done.add(cell.identity)
-        if finished:
+        nonlocal written
+        for identity, cell in missing.items():
+            if identity not in done and is_done(cell, folder):
+                found.extend(rows_of(cell, folder / cell.key))
+                done.add(identity)
+        if time.monotonic() > written + WRITE_EVERY:
             write_rows(out / TABLE, found)
-            each(found)
+            written = time.monotonic()
 
-    run_cells(list(missing.values()), folder, engine=engine, jobs=jobs, progress=progress, each=keep)
-    keep()
-    write_rows(out / TABLE, found)
-    return read_rows(out / TABLE)  # as stored, so that a report from the table is the same
+    try:
+        run_cells(list(missing.values()), folder, engine=engine, jobs=jobs, progress=progress, each=keep)
+    except FailedCellsError as error:
+        failed = {identity: error.errors[cell.key] for identity, cell in missing.items() if cell.key in error.errors}
+    finally:
+        keep()
+        order = {identity: place for place, identity in enumerate(missing)}
+        found.sort(key=lambda row: order.get(row.job, -1))  # as if the cells had run one after the other
+        write_rows(out / TABLE, found)
+    return Filled(read_rows(out / TABLE), failed)
 
 
 class Curve(NamedTuple):
@@ -220,4 +246,4 @@ class Arm:
 
 def curve_numbers(name: str, places: Iterable[float], values: Iterable[float]) -> dict[str, float]:
     """Return a curve as numbers of a row."""
-    return {f"{name}{AT}{place:g}": float(value) for place, value in zip(places, values, strict=True)}
+    return {f"{name}{AT}{place:.15g}": float(value) for place, value in zip(places, values, strict=True)}

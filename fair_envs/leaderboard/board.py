@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from fair_envs.assessment import Evaluation
 from fair_envs.experiments.executors import check_engine
-from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, check_tables, fill, read_rows, read_tables
+from fair_envs.experiments.seeds import DIGITS, TABLE, Arm, SeedRow, check_tables, fill, read_rows, read_tables
 from fair_envs.leaderboard.jobs import (
     RUN,
     ArmKey,
@@ -18,13 +22,13 @@ from fair_envs.leaderboard.jobs import (
     cells,
     evaluated,
     fingerprint,
+    numbers_of,
     row_of,
     scales,
 )
 from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import read_json, write_json
 from fair_envs.support.parameters import PositiveInt, checked, meant
-from fair_envs.tasks import task_of
 
 BEGUN = "leaderboard.json"  # what a folder holds
 ENTRY = "entry.json"  # of a folder from outside
@@ -42,8 +46,8 @@ def run(
     resume: bool = False,
     merge_from: Sequence[Path] = (),
     progress: bool = True,
-) -> dict[ArmKey, Arm]:
-    """Run the missing cells of a leaderboard, and return its arms.
+) -> dict[str, str]:
+    """Run the missing cells of a leaderboard, and return the errors of those that failed, by their rows.
 
     The first seeds of all arms run before the second ones, task by task. Cells in the table ``seeds.csv.gz`` of the
     folder, or of a folder in ``merge_from``, are not run again.
@@ -74,8 +78,8 @@ def run(
     def rows_of(cell: Any, folder: Path) -> list[SeedRow]:
         return [row_of(*places[cell.identity], cell, folder)]
 
-    fill(rows, _in_order(groups), rows_of, out, engine=engine, jobs=jobs, progress=progress)
-    return arms_in(out)
+    filled = fill(rows, _in_order(groups), rows_of, out, engine=engine, jobs=jobs, progress=progress)
+    return {"{}/{}".format(*places[identity]): error for identity, error in filled.failed.items()}
 
 
 def scaled(scale: str, *, tasks: Sequence[str] = (), methods: Sequence[str] = (), seeds: int | None = None) -> Scale:
@@ -125,15 +129,33 @@ def _open(out: Path, *, scale: str, resume: bool, merge_from: Sequence[Path]) ->
 
 
 def arms_in(out: Path) -> dict[ArmKey, Arm]:
-    """Return the arms in a leaderboard's folder, in the order of its table.
+    """Return the arms in a leaderboard's folder, in the order of its scale; rows of other cells are left out.
 
     Raises:
         FileNotFoundError: The folder has no table.
+        ValueError: Two rows are of the same seed of an arm.
     """
-    found: dict[ArmKey, list[SeedRow]] = {}
-    for row in read_rows(out):
-        found.setdefault(ArmKey.parsed(row.arm), []).append(row)
-    return {key: Arm(str(key), sorted(rows, key=lambda row: row.seed)) for key, rows in found.items()}
+    rows = read_rows(out)
+    groups = cells(_covering(out, rows))
+    identities = {cell.identity for group in groups.values() for cell in group}
+    found: dict[ArmKey, dict[int, SeedRow]] = {key: {} for key in groups}
+    for row in rows:
+        if row.job in identities:
+            own = found[ArmKey.parsed(row.arm)]
+            if row.seed in own:
+                raise ValueError(
+                    f"the table must have one row for each seed of an arm, got two of {row.arm}/{row.seed}"
+                )
+            own[row.seed] = row
+    return {key: Arm(str(key), [own[seed] for seed in sorted(own)]) for key, own in found.items() if own}
+
+
+def _covering(out: Path, rows: Sequence[SeedRow]) -> Scale:
+    """Return the scale of a folder with as many seeds as its table has."""
+    known, name = scales(), read_json(out / BEGUN, dict).get("scale")
+    if name not in known:
+        raise ValueError(f"{out / BEGUN} must name a scale ({', '.join(known)}), got {name!r}")
+    return replace(known[name], seeds=1 + max((row.seed for row in rows), default=0))
 
 
 # Verification ---------------------------------------------------------------------------------------------------------
@@ -144,20 +166,21 @@ class Verified(NamedTuple):
 
     Attributes:
         row: Name of the row.
+        same: Whether the exact result has the stored hash, and the numbers of the table are those of the result.
         stored: The hash of the result in the table.
         found: The hash of the result when the policy was played again.
+        numbers: The columns of the leaderboard when the policy was played again.
+        command: The command that makes the same; "": there is none.
         trained: Whether the policy was trained again first.
     """
 
     row: str
+    same: bool
     stored: str
     found: str
-    trained: bool
-
-    @property
-    def same(self) -> bool:
-        """Whether every bit is the same."""
-        return self.stored == self.found
+    numbers: Mapping[str, float]
+    command: str = ""
+    trained: bool = False
 
 
 def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
@@ -174,54 +197,54 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
         FileNotFoundError: The folder has no table.
     """
     name, _, seed = row.rpartition("/")
-    stored = next((own for own in read_rows(out) if own.arm == name and str(own.seed) == seed), None)
-    if stored is None:
-        known = [f"{own.arm}/{own.seed}" for own in read_rows(out)]
-        raise ValueError(f"row must be one of the table, such as {known[0]}, got {row!r}{meant(row, known)}")
-    cell = _cell_of(stored, out)
+    rows = read_rows(out)
+    known = {f"{own.arm}/{own.seed}": own for own in rows}
+    if row not in known:
+        raise ValueError(f"row must be one of the table, such as {next(iter(known))}, got {row!r}{meant(row, known)}")
+    stored = known[row]
+    cell = cells(_covering(out, rows)).get(ArmKey.parsed(name), [])[int(seed)]
+    if cell.identity != stored.job:
+        raise ValueError(f"row must be made by a cell of this version, got {row} of the cell {stored.job}")
     if isinstance(cell, PolicyCell):
-        return Verified(row, stored.result, fingerprint(cell.evaluation()), trained=False)
+        return _compared(stored, row, cell.evaluation(), command=cell.command)
     place = out / "cells" / cell.key / RUN
-    if not retrain:
-        if not place.is_dir():
-            raise ValueError(
-                f"the policy of {row} must be stored in {place}, which does not exist: it was trained elsewhere or by "
-                f"other code ({stored.code[:8]}); train it again with retrain=True (--retrain)"
-            )
-        return Verified(row, stored.result, fingerprint(cell.evaluation(place)), trained=False)
+    if not retrain and not place.is_dir():
+        raise ValueError(
+            f"the policy of {row} must be stored in {place}, which does not exist: it was trained elsewhere or by "
+            f"other code ({stored.code[:8]}); train it again with retrain=True (--retrain)"
+        )
     with TemporaryDirectory() as temporary:
         again = Path(temporary) / RUN
-        cell.train(again)
-        return Verified(row, stored.result, fingerprint(cell.evaluation(again)), trained=True)
+        if retrain:
+            cell.train(again)
+        found = cell.evaluation(again if retrain else place)
+    return _compared(stored, row, found, command=cell.command)._replace(trained=retrain)
 
 
-def _cell_of(row: SeedRow, out: Path) -> Cell:
-    """Return the cell that made a row."""
-    scale = scales()[read_json(out / BEGUN, dict)["scale"]]
-    key = ArmKey.parsed(row.arm)
-    groups = cells(replace(scale, tasks=[key.env_id], seeds=max(scale.seeds, row.seed + 1)))
-    cell = groups.get(key, [None] * (row.seed + 1))[row.seed]
-    if cell is None or cell.identity != row.job:
-        raise ValueError(f"row must be made by a cell of this version, got {row.arm}/{row.seed} of the cell {row.job}")
-    return cell
+def _compared(stored: SeedRow, row: str, found: Evaluation, *, command: str) -> Verified:
+    """Return whether a result is the stored one."""
+    numbers, hashed = numbers_of(found), fingerprint(found)
+    rounded = {name: float(f"{value:.{DIGITS}g}") for name, value in numbers.items() if not np.isnan(value)}
+    same = stored.result == hashed and dict(stored.numbers) == rounded
+    return Verified(row, same, stored.result, hashed, numbers, command)
 
 
-def entry(folder: Path) -> tuple[dict[str, Any], str]:
+def entry(folder: Path) -> tuple[dict[str, str], str]:
     """Return an entry from outside: what its ``entry.json`` says, and the name of its policy for `evaluate`.
 
-    ``entry.json`` has the fields ``task``, ``name``, ``policy``, ``seed``, ``episodes`` and ``result``. ``policy`` is
-    the name of a run's folder inside the entry, whose weights are read without running code, or ``module:function``.
+    ``entry.json`` has the fields ``task``, ``name``, ``policy`` and ``result``. ``policy`` is the name of a run's
+    folder inside the entry, whose weights are read without running code, or ``module:function``.
 
     Raises:
         ValueError: A field is missing or wrong.
         FileNotFoundError: There is no such file.
     """
     found = read_json(folder / ENTRY, dict)
-    kinds = {"task": str, "name": str, "policy": str, "seed": int, "episodes": int, "result": str}
-    for name, kind in kinds.items():
-        if not isinstance(found.get(name), kind):
-            raise ValueError(f"{folder / ENTRY} must have {name!r}, a {kind.__name__}, got {found.get(name)!r}")
-    task_of(found["task"])
+    for name in ("task", "name", "policy", "result"):
+        if not isinstance(found.get(name), str):
+            raise ValueError(f"{folder / ENTRY} must have {name!r}, a text, got {found.get(name)!r}")
+    if found["task"] not in IDS:  # another name could import a module
+        raise ValueError(f"task must be one of {', '.join(IDS)}, got {found['task']!r}{meant(found['task'], IDS)}")
     policy = found["policy"]
     if ":" in policy:
         return found, policy
@@ -231,11 +254,23 @@ def entry(folder: Path) -> tuple[dict[str, Any], str]:
     return found, str(place)
 
 
-def verify_entry(folder: Path) -> Verified:
-    """Play the policy of an entry from outside, and compare the result with the claimed one to the bit.
+def verify_entry(folder: Path, *, scale: str = "small") -> Verified:
+    """Play the policy of an entry from outside in the test episodes of a scale, and compare the result to the bit.
 
-    Reading weights runs no code. A function is imported, which runs its module: read it first.
+    Reading weights runs no code. A function is imported, which runs its module: read it first. The result is the hash
+    of the results of all seeds' test episodes, and the numbers are their means.
+
+    Args:
+        folder: The entry's folder, see `entry`.
+        scale: The scale whose test episodes are played.
     """
-    found, policy = entry(folder)
-    result = evaluated(found["task"], policy, seed=found["seed"], episodes=found["episodes"], parameters={})
-    return Verified(found["name"], found["result"], fingerprint(result), trained=False)
+    given, policy = entry(folder)
+    chosen = scaled(scale, tasks=[given["task"]])
+    played = [
+        evaluated(given["task"], policy, seed=seed, episodes=chosen.episodes(given["task"]), parameters={})
+        for seed in range(chosen.seeds)
+    ]
+    hashed = sha256("".join(map(fingerprint, played)).encode()).hexdigest()[:16]
+    of_seeds = [numbers_of(one) for one in played]
+    numbers = {name: float(np.mean([own.get(name, np.nan) for own in of_seeds])) for name in of_seeds[0]}
+    return Verified(given["name"], given["result"] == hashed, given["result"], hashed, numbers)

@@ -1,12 +1,13 @@
 """Controls: results that must come out in a certain way if the leaderboard measures what it says."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from fair_envs.leaderboard.jobs import AGAIN, PLANTED, REWARD_ONLY, ArmKey
 from fair_envs.leaderboard.scores import TaskBoard
+from fair_envs.metrics import Estimate
 from fair_envs.metrics.inference import p_value, shown, shown_outside, welch
 
 ALIKE = {"equal_opportunity", "predictive_equality", "demographic_parity"}
@@ -21,12 +22,12 @@ class Control(NamedTuple):
 
     Attributes:
         name: What is controlled.
-        passed: Whether it came out as it must.
+        passed: Whether it came out as it must; None: no task has it.
         evidence: The numbers behind it.
     """
 
     name: str
-    passed: bool
+    passed: bool | None
     evidence: str
 
 
@@ -37,48 +38,50 @@ def controls(boards: Sequence[TaskBoard]) -> list[Control]:
 
 def check(found: Iterable[Control]) -> None:
     """Raise FailedControlError if a control failed."""
-    failed = [f"{control.name}: {control.evidence}" for control in found if not control.passed]
+    failed = [f"{control.name}: {control.evidence}" for control in found if control.passed is False]
     if failed:
         raise FailedControlError("the leaderboard is not written, because a control failed: " + "; ".join(failed))
 
 
 def planted_bias_is_last(boards: Sequence[TaskBoard]) -> Control:
-    """Return whether the policy that rejects all but one group has the largest gap of its task."""
-    ranks, passed = [], True
+    """Return whether no arm has a larger gap than the policy that rejects all but one group."""
+    ranks, passed = [], []
     for board in boards:
         planted = board.arms.get(ArmKey(board.env_id, PLANTED))
-        if planted is None:
-            continue
-        gaps = {str(key): arm.values("gap").mean() for key, arm in board.arms.items()}
-        own = gaps[str(ArmKey(board.env_id, PLANTED))]
-        rank = 1 + sum(gap < own for gap in gaps.values())
-        ranks.append(f"{board.env_id} {rank} of {len(gaps)} (gap {own:.3f})")
-        passed &= rank == len(gaps)
-    return Control("a planted bias ranks last", bool(ranks) and passed, ", ".join(ranks) or "no task has one")
+        if planted is not None:
+            gaps = np.array([arm.values("gap").mean() for arm in board.arms.values()])
+            own = planted.values("gap").mean()
+            larger = int((gaps > own).sum())  # undefined gaps are not larger
+            passed.append(larger == 0)
+            ranks.append(f"{board.env_id} {len(gaps) - larger} of {len(gaps)} (gap {own:.3f})")
+    return Control("a planted bias ranks last", all(passed) if passed else None, ", ".join(ranks) or "no task has one")
 
 
 def random_decisions_are_at_the_floor(boards: Sequence[TaskBoard]) -> Control:
-    """Return whether random decisions, which treat groups alike, have the gap of labels dealt at random.
+    """Return whether random decisions, which treat groups alike, are not shown to be beyond labels dealt at random.
 
     Only tasks with a planted bias count: there, one decision about one person is the benefit, so that random decisions
     have equal rates in all groups.
     """
-    evidence, ratios = [], {}
+    evidence, differences = [], {}
     for board in boards:
         if ArmKey(board.env_id, PLANTED) in board.arms:
             gap, floor = board.random.values("gap"), board.random.values("noise")
-            ratios[board.env_id] = welch(gap, floor)
-            evidence.append(f"{board.env_id} gap {gap.mean():.4f}, floor {floor.mean():.4f}")
-    beyond = shown(ratios, 0, "greater")
+            differences[board.env_id] = welch(gap, floor)
+            evidence.append(f"{board.env_id} gap {gap.mean():.4f}, floor {floor.mean():.4f} (n = {len(gap)})")
     return Control(
         "decisions at random have the gap of labels dealt at random",
-        bool(ratios) and not beyond,
+        None if not differences else _testable(differences) and not shown(differences, 0, "greater"),
         ", ".join(evidence) or "no task has one",
     )
 
 
 def same_method_is_the_same(boards: Sequence[TaskBoard]) -> Control:
-    """Return whether the reward-only method does not differ from itself with other seeds, with Holm's correction."""
+    """Return whether the reward-only method is not shown to differ from itself with other seeds (Holm's correction).
+
+    With few seeds this only finds large differences: with 5 seeds and 18 comparisons, one of three standard deviations
+    in about half of all cases.
+    """
     differences = {}
     for board in boards:
         again = board.arms.get(ArmKey(board.env_id, AGAIN))
@@ -90,7 +93,12 @@ def same_method_is_the_same(boards: Sequence[TaskBoard]) -> Control:
     smallest = min((min(p_value(e, 0, "greater"), p_value(e, 0, "less")) for e in differences.values()), default=1.0)
     return Control(
         f"{REWARD_ONLY} with other seeds does not differ",
-        bool(differences) and not found,
+        None if not differences else _testable(differences) and not found,
         f"{len(differences)} comparisons, smallest one-sided p-value {smallest:.3f}"
         + (f", differing: {', '.join(found)}" if found else ""),
     )
+
+
+def _testable(differences: Mapping[str, Estimate]) -> bool:
+    """Return whether all differences have a p-value, which a single seed has not."""
+    return not any(np.isnan(p_value(e, 0, "greater")) for e in differences.values())

@@ -63,6 +63,7 @@ class Scale:
         seeds: Number of training seeds of each arm.
         strengths: Largest number of strengths of a method.
         budget: Steps of a training as a part of those that the task recommends.
+        most: Largest number of steps of a training.
         tested: About how many environment steps the test episodes of a seed have; they are 8 to 64 episodes.
         tasks: The environments; empty: all.
         methods: Names of the methods; empty: all.
@@ -72,6 +73,7 @@ class Scale:
     seeds: int
     strengths: int
     budget: float
+    most: int = 10**9
     tested: int
     tasks: Sequence[str] = ()
     methods: Sequence[str] = ()
@@ -79,7 +81,7 @@ class Scale:
 
     def steps(self, env_id: str) -> int:
         """Return the steps of a training."""
-        return round(self.budget * task_of(env_id).steps)
+        return min(round(self.budget * task_of(env_id).steps), self.most)
 
     def episodes(self, env_id: str) -> int:
         """Return the number of test episodes of a seed."""
@@ -119,7 +121,7 @@ def scales() -> dict[str, Scale]:
             tasks=with_planted_bias(),
             methods=(REWARD_ONLY, "parity"),
         ),
-        "small": Scale(seeds=5, strengths=3, budget=0.5, tested=32_000),
+        "small": Scale(seeds=5, strengths=3, budget=0.5, most=640_000, tested=32_000),
         "full": Scale(seeds=10, strengths=4, budget=10, tested=200_000),
     }
 
@@ -191,8 +193,10 @@ class PolicyCell(Job):
 
     @property
     def command(self) -> str:
-        """The command that evaluates the same."""
+        """The command that evaluates the same; "" for the planted bias."""
         seed = first_test_seed(self.seed)
+        if self.policy == PLANTED:
+            return ""
         return f"fair-envs evaluate {self.env_id} --policy {self.policy} --episodes {self.episodes} --seed {seed}"
 
     def evaluation(self) -> Evaluation:
@@ -252,11 +256,17 @@ def trainings(scale: Scale, env_id: str) -> Iterator[tuple[ArmKey, dict[str, flo
 
 def trained(scale: Scale, key: ArmKey, given: Mapping[str, float], seed: int) -> TrainedCell:
     """Return the cell of a training."""
+    from fair_envs.baselines.methods import named
+
     again = key.name == AGAIN
-    own = {"steps": scale.steps(key.env_id), "seed": seed + AGAIN_SEEDS * again, **given}
+    method, rules = named(REWARD_ONLY if again else key.name), scale.rules(key.env_id)
+    steps = scale.steps(key.env_id)
+    if rules.multi_agent and not method.counts_agents:
+        steps = max(1, steps // rules.spec.individuals)
+    own = {"steps": steps, "seed": seed + AGAIN_SEEDS * again, **given}
     return TrainedCell(
         env_id=key.env_id,
-        method=REWARD_ONLY if again else key.name,
+        method=method.name,
         given={**own, "parameters": dict(scale.parameters)},
         episodes=scale.episodes(key.env_id),
     )

@@ -21,6 +21,7 @@ from fair_envs.tasks import task_of
 
 PAGE = "index.md"
 TOP = 5  # methods named in the answer
+PASSED = {True: "yes", False: "**no**", None: "not applicable"}
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,7 @@ class Page:
     def as_dict(self) -> dict[str, object]:
         """Return the scores and the tables of the tasks as plain data."""
         scored = {
-            name: {
-                field: value.as_dict() if isinstance(value, Estimate) else None if value != value else value
-                for field, value in one._asdict().items()
-            }
-            for name, one in self.scores.items()
+            name: {field: _json(value) for field, value in one._asdict().items()} for name, one in self.scores.items()
         }
         tasks = {
             board.env_id: [{"arm": str(key), "n": arm.seeds} | _plain(board, arm) for key, arm in board.arms.items()]
@@ -97,7 +94,7 @@ class Page:
         yield "## Controls"
         yield tables.markdown(
             ["control", "passed", "evidence"],
-            [[one.name, "yes" if one.passed else "**no**", one.evidence] for one in self.controls],
+            [[one.name, PASSED[one.passed], one.evidence] for one in self.controls],
         )
         for board in self.boards:
             yield f"## {board.env_id}"
@@ -110,9 +107,21 @@ class Page:
     def answer(self) -> list[str]:
         """Return the answer: which method, at what cost, who pays, and where a simple rule does as well."""
         trained = {name: one for name, one in self.scores.items() if name != AGAIN}
-        if not trained:
-            return ["No task has scores."]
-        scored = [board for board in self.boards if not board.unscored]
+        lines = self._best(trained) if trained else ["No task has scores."]
+        matched = {board.env_id: board.matched() for board in self.boards}
+        found = [f"{env_id} ({', '.join(names)})" for env_id, names in matched.items() if names]
+        lines.append(
+            f"**Where does a simple rule do about as well?** On {len(found)} of {len(self.boards)} tasks, a scripted "
+            "rule that does not know the truth about the people it decides on does about as well as the best trained "
+            "method, or better" + (f": {'; '.join(found)}." if found else ".")
+        )
+        unscored = [f"{board.env_id}: {board.unscored}" for board in self.boards if board.unscored]
+        if unscored:
+            lines.append(f"**Without scores**: {'; '.join(unscored)}.")
+        return lines
+
+    def _best(self, trained: Mapping[str, Score]) -> list[str]:
+        """Return which method is best, what it costs, and who pays."""
         best, score = next(iter(trained.items()))
         rivals = [
             name
@@ -120,42 +129,23 @@ class Page:
             if name != best and one.tasks == score.tasks and one.area.high >= score.area.low
         ]
         others = f"Not clearly worse: {', '.join(f'`{name}`' for name in rivals[:TOP])}."
-        lines = [
+        fewer = [f"`{name}`" for name, one in trained.items() if one.tasks < score.tasks]
+        unranked = f" Not ranked, because they run on fewer tasks: {', '.join(fewer)}." if fewer else ""
+        return [
             f"**Which method?** `{best}` dominates the largest part of the room between unfair and fair: "
             f"{_share(score.area)} (0: reward-only PPO, 1: its performance without a gap; interquartile mean over "
-            f"{score.tasks} tasks). {others if rivals else 'No other interval reaches it.'}",
-            f"**What does it cost?** At its best strength on each task, `{best}` keeps {_share(score.performance)} of "
-            f"PPO's performance above random, and {_share(score.unfairness)} of PPO's gap.",
+            f"{score.tasks} scored tasks). {others if rivals else 'No other interval reaches it.'}{unranked}",
+            f"**What does it cost?** `{best}` keeps {_share(score.performance)} of PPO's performance above random, and "
+            f"{_share(score.unfairness)} of PPO's gap.",
+            f"**Who pays?** In parts of PPO's gap, and on average over tasks, `{best}` changes the rate of the group "
+            f"that was best off by {_change(-score.loss)}, and of the group that was worst off by "
+            f"{_change(score.gain)}.",
         ]
-        levelled = "unknown" if np.isnan(score.levelled) else f"{100 * score.levelled:.0f} %"
-        lines.append(
-            f"**Who pays?** With `{best}`, {levelled} of the fall of the gap is a loss of the group that was better "
-            "off; the rest is a gain of the other group."
-        )
-        matched = {board.env_id: self._matched(board) for board in scored}
-        found = [f"{env_id} ({', '.join(names)})" for env_id, names in matched.items() if names]
-        lines.append(
-            f"**Where does a simple rule do as well?** On {len(found)} of {len(scored)} scored tasks a scripted rule "
-            "without access to the ground truth does at least as well as the best trained method"
-            + (f": {'; '.join(found)}." if found else ".")
-        )
-        unscored = [f"{board.env_id}: {board.unscored}" for board in self.boards if board.unscored]
-        if unscored:
-            lines.append(f"**Without scores**: {'; '.join(unscored)}.")
-        return lines
-
-    def _matched(self, board: TaskBoard) -> list[str]:
-        """Return the rules that do as well as the best strength of the best method on a task."""
-        methods = [name for name in board.methods if name in self.scores]
-        if not methods:
-            return []
-        best = max(methods, key=lambda name: float(board.areas(name).mean()))
-        return board.as_good(board.of(best)[board.best(best)])
 
     def score_table(self) -> str:
         """Return the scores."""
-        header = ["method", "tasks", "area", "performance", "unfairness", "better than PPO", "loss of the group ahead",
-                  "a rule does as well"]  # fmt: skip
+        header = ["method", "tasks", "area", "performance", "unfairness", "better than PPO"]
+        header += ["change of the group ahead", "of the group behind", "a rule does about as well"]
         rows: list[list[tables.Cell]] = [
             [
                 name,
@@ -164,7 +154,8 @@ class Page:
                 one.performance,
                 one.unfairness,
                 one.improvement,
-                "" if np.isnan(one.levelled) else f"{100 * one.levelled:.0f} %",
+                _change(-one.loss),
+                _change(one.gain),
                 f"{one.matched} of {one.tasks}",
             ]
             for name, one in self.scores.items()
@@ -174,15 +165,15 @@ class Page:
     def reading(self) -> str:
         """Return how to read the scores."""
         return (
-            "Brackets hold 95 % intervals of the stratified bootstrap over training seeds. *Area*: the part of the "
-            "rectangle between random and reward-only performance, and between no gap and the gap of the reward-only "
-            "method, that the method's strengths dominate; the interquartile mean over tasks and seeds. *Performance* "
-            "(random 0, PPO 1) and *unfairness* (fair 0, PPO 1) are those of each task's strength with the largest "
-            "area. *Better than PPO*: probability that a run has a larger area. *Loss of the group ahead*: mean part "
-            "of the fall of the gap that is a loss of the group that was better off; 100 % is levelling down only, and "
-            f"more means that the other group lost, too. *A rule does as well*: performance at most {LITTLE:g} lower, "
-            "and a gap at most its noise floor larger. Choosing the best strength uses the same seeds that are "
-            "reported, which favours methods with several strengths."
+            "Brackets hold 95 % intervals of the stratified bootstrap over training seeds, also of those of PPO and "
+            "random, by which numbers are scaled. *Performance*: random 0, PPO 1. *Unfairness*: the gap, fair 0, PPO "
+            "1. *Area*: the part of the rectangle between random and PPO, and between PPO's gap and none, that a run "
+            "dominates. All three are interquartile means over tasks and seeds. Each seed has the strength that is "
+            "best for the other seeds, so that several strengths are no advantage by themselves. *Better than PPO*: "
+            "probability that a run has a larger area (0.5: none is better). *Change of the group ahead* and *behind*: "
+            "the change of the rates of the groups that were best and worst off with PPO, in parts of PPO's gap, mean "
+            "over tasks; a negative change of both is levelling down. *A rule does about as well*: performance at most "
+            f"{LITTLE:g} lower, and a gap at most its noise floor larger."
         )
 
     def made(self) -> str:
@@ -228,7 +219,22 @@ def task_table(board: TaskBoard) -> str:
 
 
 def _plain(board: TaskBoard, arm: Arm) -> dict[str, object]:
-    return {name: arm.estimate(name).as_dict() for name in ("performance", "gap", "noise", "worst", "best")}
+    names = ("performance", "gap", "noise", "worst", "best", "short-term", "long-term")
+    numbers: dict[str, object] = {name: arm.estimate(name).as_dict() for name in names}
+    seconds = float(np.mean([row.seconds for row in arm.rows]))
+    return {**numbers, "price": arm.price(board.reward_only, "performance").as_dict(), "seconds": seconds}
+
+
+def _json(value: Estimate | float) -> object:
+    """Return a number for JSON, which has no NaN."""
+    if isinstance(value, Estimate):
+        return value.as_dict()
+    return None if np.isnan(value) else value
+
+
+def _change(part: float) -> str:
+    """Return a change as text."""
+    return "an unknown part" if np.isnan(part) else f"{round(100 * part):+d} %"
 
 
 def _share(estimate: Estimate) -> str:

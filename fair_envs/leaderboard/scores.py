@@ -1,8 +1,8 @@
 """Scores of methods over tasks: normalised performance and unfairness, areas, levelling down, and simple rules."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,40 +80,41 @@ class TaskBoard:
             return "the gap of the reward-only method is not shown to be beyond noise"
         return ""
 
-    def performance(self, arm: Arm) -> Floats:
-        """Return each seed's performance: 0 is the random policy's mean, 1 the reward-only method's."""
-        low, high = (own.values("performance").mean() for own in (self.random, self.reward_only))
-        return np.asarray((arm.values("performance") - low) / (high - low))
+    @property
+    def base(self) -> Floats:
+        """Performance and gap of the reward-only method's seeds, shape (n, 2)."""
+        return points(self.reward_only)
 
-    def unfairness(self, arm: Arm) -> Floats:
-        """Return each seed's gap: 0 is fair, 1 the reward-only method's mean."""
-        return np.asarray(arm.values("gap") / self.reward_only.values("gap").mean())
+    def performance(self, arm: Arm) -> float:
+        """Return the mean performance: 0 is the random policy's, 1 the reward-only method's."""
+        return float(scaled(points(arm), self.base, points(self.random))[:, 0].mean())
 
-    def areas(self, method: str) -> Floats:
-        """Return each seed's area under the price-of-fairness curve: 0 is the reward-only method, 1 the ideal.
+    def chosen(self, method: str) -> Floats:
+        """Return performance and gap of each seed, at the strength that is best for the other seeds, shape (n, 2).
 
-        It is the part of the rectangle between random and reward-only performance, and between no gap and the gap of
-        the reward-only method, that the strengths of a method dominate (a hypervolume). Performance above that of the
-        reward-only method counts as equal to it.
+        A seed has no part in the choice of its strength; otherwise a method with several strengths would have better
+        numbers than one without, even if none has an effect. With a single seed, its own strength is chosen.
         """
-        points = np.stack(
-            [
-                np.stack([np.clip(self.performance(arm), 0, 1), np.clip(1 - self.unfairness(arm), 0, 1)], axis=-1)
-                for arm in self.of(method).values()
-            ],
-            axis=1,
-        )  # (seeds, strengths, 2)
-        return np.array([_dominated(own) for own in points])
+        arms = self.of(method)
+        common = set.intersection(*({row.seed for row in arm.rows} for arm in arms.values()))
+        kept = [Arm(arm.label, [row for row in arm.rows if row.seed in common]) for arm in arms.values()]
+        of_strengths = np.array([points(arm) for arm in kept])  # (strengths, seeds, 2)
+        found = []
+        for seed in range(len(common)):
+            others = np.delete(of_strengths, seed, axis=1) if len(common) > 1 else of_strengths
+            found.append(of_strengths[self._best(others), seed])
+        return np.array(found).reshape(-1, 2)
+
+    def _best(self, of_strengths: Floats) -> int:
+        """Return the index of the strength with the largest area of its means, given (strengths, seeds, 2)."""
+        means = scaled(of_strengths.mean(axis=1), self.base, points(self.random))
+        return int(np.argmax(np.nan_to_num(areas(means), nan=-1.0)))
 
     def best(self, method: str) -> ArmKey:
-        """Return the strength of a method with the largest area, of its means."""
+        """Return the strength of a method with the largest area of its means over all seeds."""
         arms = self.of(method)
-
-        def area(key: ArmKey) -> float:
-            arm = arms[key]
-            return float(np.clip(self.performance(arm).mean(), 0, 1) * np.clip(1 - self.unfairness(arm).mean(), 0, 1))
-
-        return max(arms, key=area)
+        means = np.array([points(arm).mean(axis=0, keepdims=True) for arm in arms.values()])
+        return list(arms)[self._best(means)]
 
     def levelling(self, arm: Arm) -> "Levelling":
         """Return whose rates changed, compared with the reward-only method."""
@@ -124,23 +125,77 @@ class TaskBoard:
         return Levelling(
             ahead=ahead.removeprefix("rate of "),
             behind=behind.removeprefix("rate of "),
+            gap=float(base.values("gap").mean()),
             loss=base.minus(arm, ahead),
             gain=arm.minus(base, behind),
         )
 
     def as_good(self, arm: Arm) -> list[str]:
-        """Return the scripted rules, without ground truth, that do as well as an arm.
+        """Return the scripted rules, without ground truth, that do about as well as an arm.
 
-        A rule does as well if its mean performance is at most `LITTLE` lower, on the scale from random to reward-only,
-        and its mean gap at most the noise floor larger.
+        A rule does about as well if its mean performance is at most `LITTLE` lower, on the scale from random to
+        reward-only, and its mean gap at most the noise floor larger.
         """
-        performance, gap = self.performance(arm).mean(), arm.values("gap").mean()
+        performance, gap = self.performance(arm), arm.values("gap").mean()
         floor = max(arm.values("noise").mean(), 0.0)
         return [
             name
             for name, rule in self.rules.items()
-            if self.performance(rule).mean() >= performance - LITTLE and rule.values("gap").mean() <= gap + floor
+            if self.performance(rule) >= performance - LITTLE and rule.values("gap").mean() <= gap + floor
         ]
+
+    def matched(self) -> list[str]:
+        """Return the scripted rules that do about as well as the best trained arm.
+
+        Where the task has scores, that is the best strength of the method with the largest area; otherwise the trained
+        arm with the highest performance, which a rule must reach.
+        """
+        trained = {name: self.of(name) for name in [*self.methods, REWARD_ONLY]}
+        if not self.unscored:
+            area = {name: self.area(name) for name in self.methods}
+            best = max(area, key=lambda name: area[name]) if area else REWARD_ONLY
+            return self.as_good(self.of(best)[self.best(best)])
+        arms = [arm for of in trained.values() for arm in of.values()]
+        leader = max(arms, key=lambda arm: float(np.nan_to_num(arm.values("performance").mean(), nan=-np.inf)))
+        highest, gap = leader.values("performance").mean(), leader.values("gap").mean()
+        floor = max(leader.values("noise").mean(), 0.0)
+        return [
+            name
+            for name, rule in self.rules.items()
+            if rule.values("performance").mean() >= highest and rule.values("gap").mean() <= gap + floor
+        ]
+
+    def area(self, method: str) -> float:
+        """Return the mean area of a method over its seeds."""
+        return float(np.nan_to_num(areas(scaled(self.chosen(method), self.base, points(self.random))).mean()))
+
+
+def points(arm: Arm) -> Floats:
+    """Return performance and gap of each seed, shape (n, 2)."""
+    return np.stack([arm.values("performance"), arm.values("gap")], axis=-1)
+
+
+def scaled(of: Floats, base: Floats, random: Floats) -> Floats:
+    """Return performance and unfairness: random has a performance of 0, the reward-only method has 1 and 1.
+
+    Args:
+        of: Performance and gap, shape (n, 2).
+        base: Those of the reward-only method, shape (m, 2).
+        random: Those of the random policy, shape (k, 2).
+    """
+    low, (high, gap) = random[:, 0].mean(), base.mean(axis=0)
+    return np.stack([(of[:, 0] - low) / (high - low), of[:, 1] / gap], axis=-1)
+
+
+def areas(of: Floats) -> Floats:
+    """Return the part of the rectangle between random and reward-only, and no gap and its gap, that points dominate.
+
+    0 is the reward-only method, 1 its performance without a gap; a higher performance counts as equal to it.
+
+    Args:
+        of: Performance and unfairness, see `scaled`, shape (n, 2).
+    """
+    return np.asarray(np.clip(of[:, 0], 0, 1) * np.clip(1 - of[:, 1], 0, 1))
 
 
 class Levelling(NamedTuple):
@@ -149,20 +204,16 @@ class Levelling(NamedTuple):
     Attributes:
         ahead: The group that was best off with the reward-only method.
         behind: The group that was worst off.
+        gap: The gap of the reward-only method.
         loss: How much the rate of the group ahead fell.
         gain: How much the rate of the group behind rose.
     """
 
     ahead: str
     behind: str
+    gap: float
     loss: Estimate
     gain: Estimate
-
-    @property
-    def share(self) -> float:
-        """The part of the fall of the gap that is the loss of the group ahead; NaN if the gap did not fall."""
-        fall = self.loss.value + self.gain.value
-        return float(self.loss.value / fall) if fall > 0 else float("nan")
 
 
 class Score(NamedTuple):
@@ -170,12 +221,13 @@ class Score(NamedTuple):
 
     Attributes:
         tasks: Number of tasks with scores on which it was run.
-        area: Interquartile mean of the areas over tasks and seeds.
-        performance: Interquartile mean of the performance at the strength with the largest area of each task.
-        unfairness: The same of the unfairness.
+        area: Interquartile mean of the areas over tasks and seeds, see `areas`.
+        performance: Interquartile mean of the performance: random 0, reward-only 1.
+        unfairness: The same of the gap: fair 0, reward-only 1.
         improvement: Probability that a run has a larger area than a run of the reward-only method.
-        levelled: Mean part of the fall of the gap that is the loss of the group ahead, over tasks where it fell.
-        matched: Number of tasks on which a scripted rule without ground truth does as well.
+        loss: How much the rate of the group ahead fell, in parts of the reward-only method's gap, mean over tasks.
+        gain: How much that of the group behind rose, in the same unit.
+        matched: Number of tasks on which a scripted rule without ground truth does about as well.
     """
 
     tasks: int
@@ -183,33 +235,52 @@ class Score(NamedTuple):
     performance: Estimate
     unfairness: Estimate
     improvement: Estimate
-    levelled: float
+    loss: float
+    gain: float
     matched: int
 
 
 def scores(boards: Iterable[TaskBoard]) -> dict[str, Score]:
-    """Return the scores of every method, the largest area first."""
+    """Return the scores of every method: those that run on the most tasks first, of these the largest area first."""
     scored = [board for board in boards if not board.unscored]
-    names = dict.fromkeys(name for board in scored for name in [*board.methods, AGAIN])
+    names = dict.fromkeys(name for board in scored for name in [*board.methods, AGAIN] if board.of(name))
     found = {name: score(name, [board for board in scored if board.of(name)]) for name in names}
-    return dict(sorted(found.items(), key=lambda item: -item[1].area.value))
+    return dict(sorted(found.items(), key=lambda item: (-item[1].tasks, -np.nan_to_num(item[1].area.value, nan=-1.0))))
 
 
 def score(method: str, boards: Sequence[TaskBoard]) -> Score:
-    """Return the scores of a method on tasks on which it was run."""
-    areas = [board.areas(method) for board in boards]
-    base = [board.areas(REWARD_ONLY) for board in boards]
-    chosen = [(board, board.of(method)[board.best(method)]) for board in boards]
-    shares = [board.levelling(arm).share for board, arm in chosen]
-    estimate = partial(stratified_bootstrap, statistic=interquartile_mean)
+    """Return the scores of a method on tasks on which it was run.
+
+    The bootstrap also resamples the seeds of the reward-only and of the random policy, by which numbers are scaled. The
+    choice of strengths is not repeated in it.
+    """
+    samples = [
+        [board.chosen(method) for board in boards],
+        [board.base for board in boards],
+        [points(board.random) for board in boards],
+    ]
+
+    def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., float]:
+        def statistic(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> float:
+            return interquartile_mean([number(scaled(*of)) for of in zip(own, base, random, strict=True)])
+
+        return statistic
+
+    def improvement(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> float:
+        return probability_of_improvement(
+            *([areas(scaled(*of)) for of in zip(one, base, random, strict=True)] for one in (own, base))
+        )
+
+    levels = [board.levelling(board.of(method)[board.best(method)]) for board in boards]
     return Score(
         tasks=len(boards),
-        area=estimate([areas]),
-        performance=estimate([[board.performance(arm) for board, arm in chosen]]),
-        unfairness=estimate([[board.unfairness(arm) for board, arm in chosen]]),
-        improvement=stratified_bootstrap([areas, base], probability_of_improvement),
-        levelled=float(np.nanmean(shares)) if not np.isnan(shares).all() else float("nan"),
-        matched=sum(bool(board.as_good(arm)) for board, arm in chosen),
+        area=stratified_bootstrap(samples, over_tasks(areas)),
+        performance=stratified_bootstrap(samples, over_tasks(lambda of: of[:, 0])),
+        unfairness=stratified_bootstrap(samples, over_tasks(lambda of: of[:, 1])),
+        improvement=stratified_bootstrap(samples, improvement),
+        loss=float(np.mean([level.loss.value / level.gap for level in levels])),
+        gain=float(np.mean([level.gain.value / level.gap for level in levels])),
+        matched=sum(bool(board.as_good(board.of(method)[board.best(method)])) for board in boards),
     )
 
 
@@ -227,10 +298,3 @@ def boards_of(arms: Mapping[ArmKey, Arm]) -> list[TaskBoard]:
         if {ArmKey(env_id, RANDOM), ArmKey(env_id, REWARD_ONLY)} <= set(own):
             boards.append(TaskBoard(env_id, own, names, frozenset(bounds)))
     return boards
-
-
-def _dominated(points: Floats) -> float:
-    """Return the area that points (n, 2) dominate, above (0, 0)."""
-    from moocore import hypervolume
-
-    return float(hypervolume(points, ref=[0.0, 0.0], maximise=True))

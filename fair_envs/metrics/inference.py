@@ -21,9 +21,6 @@ NameT = TypeVar("NameT")
 MOST_SEEDS = 1000
 """The largest number of units that `units_needed` returns; with more, an effect is too small to matter."""
 
-_DRAWS_AT_ONCE = 2**22
-
-
 # Hypotheses about one estimate ----------------------------------------------------------------------------------------
 
 
@@ -65,27 +62,27 @@ def p_value(estimate: Estimate, bound: float, alternative: Alternative) -> float
     return float(stdtr(estimate.freedom, -distance / estimate.standard_error))
 
 
-def units_needed(estimate: Estimate, bound: float) -> int | None:
-    """Return how many units would show on which side of a bound a number is, if the estimate were exact.
-
-    It is the smallest number of units at which the interval excludes the bound, with the same spread.
+def units_needed(estimate: Estimate, bound: float, *, tests: int = 1, power: float = 0.8) -> int | None:
+    """Return how many units would show on which side of a bound a number is, if the estimate and its spread were exact.
 
     Args:
         estimate: The number, from a Student's interval.
         bound: The bound.
+        tests: Number of tests for which the p-value is corrected, in the worst case (Bonferroni).
+        power: Probability with which so many units show it.
 
     Returns:
-        The number of units; None if it is above `MOST_SEEDS` or unknown.
+        The number of units, above those of the estimate; None if it is above `MOST_SEEDS` or unknown.
     """
     from scipy.special import stdtrit
 
     distance, error = abs(estimate.value - bound), estimate.standard_error
     if not (distance > 0 and np.isfinite(error)) or estimate.n < 2:
         return None
-    units = np.arange(2, MOST_SEEDS + 1)
+    units = np.arange(estimate.n + 1, MOST_SEEDS + 1)
     freedom = np.maximum(estimate.freedom * (units - 1) / (estimate.n - 1), 1)
-    half = stdtrit(freedom, (1 + estimate.level) / 2) * error * np.sqrt(estimate.n / units)
-    enough = np.flatnonzero(half < distance)
+    quantiles = stdtrit(freedom, 1 - (1 - estimate.level) / 2 / tests) + stdtrit(freedom, power)
+    enough = np.flatnonzero(quantiles * error * np.sqrt(estimate.n / units) < distance)
     return int(units[enough[0]]) if len(enough) else None
 
 
@@ -228,7 +225,8 @@ def stratified_bootstrap(
     it in 0.91 of 2000 simulations with 5 runs, and in 0.95 with 10.
 
     Args:
-        samples: The scores of each method: for each task those of its runs, shapes (runs,).
+        samples: The scores of each method: for each task those of its runs, shapes (runs,), or (runs, ...) for several
+            numbers of a run, which stay together.
         statistic: Called as ``statistic(*samples)``; returns a number.
         level: Confidence level of the interval, in (0, 1).
         resamples: Number of resamples.
@@ -241,17 +239,17 @@ def stratified_bootstrap(
     check_level(level)
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}")
-    given = [[vector(runs, "samples") for runs in method] for method in samples]
+    given = [[np.asarray(runs, np.float64) for runs in method] for method in samples]
     if not given or not all(given):
         raise ValueError("samples must contain the scores of at least one method on at least one task, got none")
-    n = min(runs.size for method in given for runs in method)
+    n = min(len(runs) for method in given for runs in method)
     value = float(statistic(*given)) if n else float("nan")
     rng = np.random.default_rng(seed)
     if n < 2 or np.isnan(value):
         return Estimate(value=value, low=float("nan"), high=float("nan"), n=n, level=level)
     drawn = np.array(
         [
-            statistic(*([runs[rng.integers(runs.size, size=runs.size)] for runs in method] for method in given))
+            statistic(*([runs[rng.integers(len(runs), size=len(runs))] for runs in method] for method in given))
             for _ in range(resamples)
         ]
     )

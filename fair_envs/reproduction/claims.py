@@ -17,8 +17,8 @@ class Outcome:
 
     Attributes:
         holds: True or False if one of them was shown; None if neither was.
-        needed: About how many seeds would decide, if the observed effects were exact; None if it is decided, or if it
-            is more than `fair_envs.metrics.inference.MOST_SEEDS`.
+        needed: About how many seeds would decide with a probability of 0.8, if the observed effects were exact; None if
+            it is decided, or if it is more than `fair_envs.metrics.inference.MOST_SEEDS`.
         run: Whether anything was run for it.
     """
 
@@ -132,12 +132,12 @@ def everywhere_within(estimates: Estimates, margin: float) -> Outcome:
 
 
 def both(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return whether all parts of a conjunction hold; one that does not refutes it."""
+    """Return whether all parts of a conjunction hold; one that does not refutes it, and without one it was not run."""
     found = list(outcomes)
-    if not any(one.run for one in found):
-        return NOT_RUN
     if any(one.holds is False for one in found):
         return Outcome(False)
+    if not found or not all(one.run for one in found):
+        return NOT_RUN
     if all(one.holds for one in found):
         return Outcome(True)
     needed = [one.needed for one in found if one.holds is None]
@@ -153,9 +153,14 @@ def _needed(estimates: Estimates, supports: list[bool], bounds: list[float], *, 
         bounds: The bounds that intervals must exclude.
         every: Whether all numbers must support the claim; otherwise one is enough.
     """
-    needed = [max(units_needed(e, bound) or math.inf for bound in bounds) for e in estimates.values()]
-    for_it = [n for n, support in zip(needed, supports, strict=True) if support]
-    against = [n for n, support in zip(needed, supports, strict=True) if not support]
+
+    def seeds(supporting: bool) -> list[float]:
+        """Return how many seeds the numbers on one side need; a single one that decides is corrected for all."""
+        tests = 1 if supporting == every else len(estimates)
+        chosen = [e for e, support in zip(estimates.values(), supports, strict=True) if support == supporting]
+        return [max(units_needed(e, bound, tests=tests) or math.inf for bound in bounds) for e in chosen]
+
+    for_it, against = seeds(True), seeds(False)
     if every:
         found = min(against) if against else max(for_it, default=math.inf)
     else:

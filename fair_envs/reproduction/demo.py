@@ -19,7 +19,8 @@ from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.metrics import Estimate
 from fair_envs.reproduction import figures
 from fair_envs.reproduction.experiment import Cell, read_policy, read_result
-from fair_envs.reproduction.lamalfa2025.report import ACTIONS, WORDS
+from fair_envs.reproduction.lamalfa2025.jobs import ACTIONS
+from fair_envs.reproduction.lamalfa2025.report import WORDS
 from fair_envs.reproduction.measures import numbers as numbers_of
 from fair_envs.support.aliases import Pixels
 from fair_envs.support.seeds import TEST_SEEDS

@@ -3,13 +3,13 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from fair_envs.experiments import tables
-from fair_envs.experiments.executors import check_engine
+from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.jobs import RECORD, Job
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, check_tables, fill, read_tables
 from fair_envs.reproduction.claims import Claim
@@ -64,6 +64,7 @@ class Report(ABC, Generic[ScaleT]):
         scale: The scale that was run.
         out: Folder of all output.
         arms: The arms with their numbers, by their keys.
+        failed: The errors of the cells that failed, by arm and seed.
     """
 
     paper: ClassVar[str]
@@ -73,6 +74,7 @@ class Report(ABC, Generic[ScaleT]):
     scale: ScaleT
     out: Path
     arms: Mapping[Any, Arm]
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -129,11 +131,15 @@ class Report(ABC, Generic[ScaleT]):
         """Return how the numbers were made."""
         jobs = {row.job: row for arm in self.arms.values() for row in arm.rows}
         seconds, codes = sum(row.seconds for row in jobs.values()), sorted({row.code for row in jobs.values()})
+        missing = "".join(f"\n\nMissing: {name}: {why}." for name, why in self.failed.items())
+        fewest, most = (pick(arm.seeds for arm in self.arms.values()) for pick in (min, max))
+        seeds = f"{most} seeds an arm" if fewest == most else f"{fewest} to {most} seeds an arm"
+        versions = "one version" if len(codes) == 1 else f"{len(codes)} versions"
         return (
-            f"`{self.command}`\n\n{len(jobs)} cells, {seconds / 3600:.1f} CPU hours of training. The numbers of every "
-            f"seed are in `{TABLE}`; they were made by {len(codes)} version{'s' * (len(codes) != 1)} of the code "
+            f"`{self.command}`\n\n{len(jobs)} cells, {seeds}, {seconds / 3600:.1f} CPU hours of training. The numbers "
+            f"of every seed are in `{TABLE}`; they were made by {versions} of the code "
             f"({', '.join(code[:8] for code in codes)}). With the option `--merge` and this table, the command writes "
-            "the report again without training."
+            f"the report again without training.{missing}"
         )
 
     @abstractmethod
@@ -216,6 +222,7 @@ class Study(Generic[ScaleT, KeyT]):
                 than 1, or a path in ``merge_from`` has no table.
             ImportError: The engine is not installed.
             FileExistsError: The folder exists and ``resume`` is False.
+            FailedCellsError: Some cells failed; the report is written without them, unless an arm has no others.
         """
         check_engine(engine, jobs)
         rows = self._open(out, scale=scale, seeds=seeds, resume=resume, merge_from=merge_from)
@@ -235,10 +242,20 @@ class Study(Generic[ScaleT, KeyT]):
             return [SeedRow(arm=str(key), seed=seed, numbers=self.numbers(key, folder), **about)]
 
         in_rounds = [cell for several in zip_longest(*groups.values()) for cell in several if cell is not None]
-        rows = fill(rows, in_rounds, rows_of, out, engine=engine, jobs=jobs, progress=progress)
-        by_cell = {row.job: row for row in rows}
-        arms = {key: Arm(str(key), [by_cell[cell.identity] for cell in group]) for key, group in groups.items()}
-        return self.report(scale, chosen, arms, out).write()
+        filled = fill(rows, in_rounds, rows_of, out, engine=engine, jobs=jobs, progress=progress)
+        by_cell = {row.job: row for row in filled.rows}
+        arms = {
+            key: Arm(str(key), [by_cell[cell.identity] for cell in group if cell.identity in by_cell])
+            for key, group in groups.items()
+        }
+        failed = {f"{places[identity][0]} {places[identity][1]}": error for identity, error in filled.failed.items()}
+        if not all(arm.seeds for arm in arms.values()):
+            raise FailedCellsError(failed, len(places))
+        report = self.report(scale, chosen, arms, out)
+        if not failed:
+            return report.write()
+        replace(report, failed=failed).write()
+        raise FailedCellsError(failed, len(places))
 
     def _open(
         self, out: Path, *, scale: str, seeds: int | None, resume: bool, merge_from: Sequence[Path]

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("moocore")
 
+from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.experiments.seeds import TABLE, read_rows, write_rows
 from fair_envs.leaderboard import board, jobs
@@ -64,6 +65,7 @@ def test_seeds_have_different_test_episodes(out: Path) -> None:
 def test_a_stored_policy_plays_the_same_again_to_the_bit(out: Path, row: str) -> None:
     found = board.verify(row, out)
     assert found.same and not found.trained
+    assert found.command.startswith(("fair-envs train", "fair-envs evaluate"))
 
 
 def test_a_policy_that_is_trained_again_is_the_same(out: Path) -> None:
@@ -76,6 +78,38 @@ def test_a_changed_result_is_noticed(out: Path, tmp_path: Path) -> None:
     (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
     write_rows(tmp_path / TABLE, rows)
     assert not board.verify("FairLending-v0/max-reward/0", tmp_path).same
+
+
+def test_changed_numbers_are_noticed(out: Path, tmp_path: Path) -> None:
+    rows = [replace(row, numbers={**row.numbers, "performance": 999.0}) for row in read_rows(out)]
+    (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
+    write_rows(tmp_path / TABLE, rows)
+    found = board.verify("FairLending-v0/max-reward/0", tmp_path)
+    assert found.stored == found.found and not found.same
+
+
+def test_rows_of_other_cells_are_not_mixed_in(out: Path, tmp_path: Path) -> None:
+    (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
+    others = [replace(row, job="other" + row.job) for row in read_rows(out)]
+    write_rows(tmp_path / TABLE, [*others, *read_rows(out)])
+    assert board.arms_in(tmp_path) == board.arms_in(out)
+    write_rows(tmp_path / TABLE, [*read_rows(out), *read_rows(out)])
+    with pytest.raises(ValueError, match="must have one row for each seed"):
+        board.arms_in(tmp_path)
+
+
+def test_a_failed_cell_is_named_and_the_others_are_kept(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(cells: Any, *_: Any, **__: Any) -> None:
+        raise FailedCellsError({cells[0].key: "ValueError: no"}, len(cells))
+
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", failing)
+    rows = read_rows(out)
+    write_rows(tmp_path / "part.csv.gz", rows[1:])
+    failed = board.run(scale="smoke", out=tmp_path / "new", merge_from=[tmp_path / "part.csv.gz"], progress=False)
+    assert failed == {f"{rows[0].arm}/{rows[0].seed}": "ValueError: no"}
+    assert len(read_rows(tmp_path / "new")) == len(rows) - 1
 
 
 def test_errors_of_verification_say_what_to_do(out: Path, tmp_path: Path) -> None:
@@ -122,16 +156,20 @@ def accept_good_scores(observation: Any, uniforms: Any) -> Any:
 def entry(folder: Path, policy: str, **changed: Any) -> Path:
     """Write an entry whose result is what its policy gets."""
     folder.mkdir(parents=True, exist_ok=True)
-    own = {"task": TASK, "name": "mine", "policy": policy, "seed": 3, "episodes": 2, "result": "?"}
+    own = {"task": TASK, "name": "mine", "policy": policy, "result": "?"}
     (folder / board.ENTRY).write_text(json.dumps({**own, **changed}))
     return folder
 
 
+def verified(place: Path) -> board.Verified:
+    return board.verify_entry(place, scale="smoke")
+
+
 def test_an_entry_with_a_function_is_verified(tmp_path: Path) -> None:
     place = entry(tmp_path / "mine", f"{__name__}:accept_good_scores")
-    claimed = board.verify_entry(place)
+    claimed = verified(place)
     assert not claimed.same
-    assert board.verify_entry(entry(place, f"{__name__}:accept_good_scores", result=claimed.found)).same
+    assert verified(entry(place, f"{__name__}:accept_good_scores", result=claimed.found)).same
 
 
 def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:
@@ -140,8 +178,8 @@ def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:
     place = tmp_path / "mine"
     place.mkdir()
     (folder / "run").rename(place / "weights")
-    claimed = board.verify_entry(entry(place, "weights"))
-    assert board.verify_entry(entry(place, "weights", result=claimed.found)).same
+    claimed = verified(entry(place, "weights"))
+    assert verified(entry(place, "weights", result=claimed.found)).same
 
 
 @pytest.mark.parametrize(
@@ -149,14 +187,15 @@ def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:
     [
         ({"policy": "../elsewhere"}, "policy must be a folder inside the entry or module:function"),
         ({"policy": "nowhere"}, "policy must be a folder inside the entry or module:function"),
-        ({"seed": "3"}, "must have 'seed', a int, got '3'"),
-        ({"task": "FairNothing-v0"}, "FairNothing-v0"),
+        ({"name": 3}, "must have 'name', a text, got 3"),
+        ({"task": "FairNothing-v0"}, "task must be one of .*, got 'FairNothing-v0'"),
+        ({"task": "evil:FairLending-v0"}, "task must be one of .*, got 'evil:FairLending-v0'"),  # imports nothing
     ],
 )
 def test_a_wrong_entry_is_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     (tmp_path / "elsewhere").mkdir()
     with pytest.raises(ValueError, match=message):
-        board.verify_entry(entry(tmp_path / "mine", **{"policy": "x:y", **changed}))
+        verified(entry(tmp_path / "mine", **{"policy": "x:y", **changed}))
 
 
 # Cells ----------------------------------------------------------------------------------------------------------------
@@ -186,6 +225,14 @@ def test_the_reward_only_control_has_other_seeds() -> None:
     assert isinstance(one, jobs.TrainedCell) and isinstance(again, jobs.TrainedCell)
     assert (one.method, again.method) == ("ppo", "ppo")
     assert (one.given["seed"], again.given["seed"]) == (0, 1000)
+
+
+def test_a_method_that_counts_steps_of_the_environment_gets_as_many_as_the_others() -> None:
+    found = jobs.cells(jobs.scales()["small"])
+    ppo, pcn = (found[ArmKey("FairHarvest-v0", name)][0].given["steps"] for name in ("ppo", "pcn"))  # type: ignore[union-attr]
+    assert (ppo, pcn) == (640_000, 16_000)  # of 40 agents
+    single = (found[ArmKey("FairHiring-v0", name)][0].given["steps"] for name in ("ppo", "pcn"))  # type: ignore[union-attr]
+    assert len(set(single)) == 1
 
 
 def test_the_command_of_a_cell_trains_the_same() -> None:

@@ -1,6 +1,7 @@
 """Scores and controls of the leaderboard, on numbers made by hand."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.leaderboard.controls import FailedControlError, check, controls
 from fair_envs.leaderboard.jobs import AGAIN, PLANTED, ArmKey
 from fair_envs.leaderboard.page import Page
-from fair_envs.leaderboard.scores import TaskBoard, boards_of, score, scores
+from fair_envs.leaderboard.scores import TaskBoard, areas, boards_of, points, scaled, score, scores
+from fair_envs.metrics.inference import probability_of_improvement
 
 TASK = "FairLending-v0"
 NOISE = (-0.01, 0.0, 0.01)  # of three seeds
@@ -67,31 +69,92 @@ def board(methods: Mapping[Any, tuple[float, float]] | None = None, *, task: str
 
 def test_performance_and_unfairness_are_scaled_by_random_and_reward_only() -> None:
     found = board({"fair": (0.5, 0.1)})
-    fair = found.arms[ArmKey(TASK, "fair")]
-    assert found.performance(fair).mean() == pytest.approx(0.5)
-    assert found.unfairness(fair).mean() == pytest.approx(0.25)
-    assert found.performance(found.reward_only).mean() == pytest.approx(1)
-    assert found.unfairness(found.reward_only).mean() == pytest.approx(1)
+    own, base, random = (points(found.arms[ArmKey(TASK, name)]) for name in ("fair", "ppo", "random"))
+    assert scaled(own, base, random).mean(axis=0) == pytest.approx([0.5, 0.25])
+    assert scaled(base, base, random).mean(axis=0) == pytest.approx([1, 1])
+    assert scaled(random, base, random)[:, 0].mean() == pytest.approx(0)
 
 
-def test_the_area_is_what_the_strengths_dominate() -> None:
-    two = board({("fair", 1.0): (0.9, 0.2), ("fair", 2.0): (0.5, 0.0)})  # (0.9, 0.5) and (0.5, 1.0)
-    assert two.areas("fair").mean() == pytest.approx(0.9 * 0.5 + 0.5 * 0.5, abs=1e-3)
+def test_the_area_is_what_a_run_dominates() -> None:
+    of = np.array([(0.5, 0.25), (1.5, 0.0), (1.0, 1.0), (-1.0, 0.0), (1.0, 1.5)])
+    assert areas(of) == pytest.approx([0.375, 1, 0, 0, 0])
+
+
+def test_the_best_strength_has_the_largest_area() -> None:
+    two = board({("fair", 1.0): (0.9, 0.2), ("fair", 2.0): (0.5, 0.0)})  # 0.9 * 0.5 and 0.5 * 1
     assert two.best("fair") == ArmKey(TASK, "fair", 2.0)
-    assert board().areas("ppo") == pytest.approx([0.0, 0.0, 0.0], abs=3e-3)
-    assert board({"fair": (1.5, 0.0)}).areas("fair") == pytest.approx([1, 1, 1], abs=3e-3)
-    assert board({"fair": (-1.0, 0.0)}).areas("fair").tolist() == [0, 0, 0]
+    assert two.area("fair") == pytest.approx(0.5, abs=0.01)
 
 
-def test_levelling_down_is_the_loss_of_the_group_ahead() -> None:
+def test_an_undefined_strength_is_never_the_best() -> None:
+    two = board({("fair", 1.0): (0.5, np.nan), ("fair", 2.0): (0.5, 0.1)})
+    assert two.best("fair") == ArmKey(TASK, "fair", 2.0)
+    assert not np.isnan(two.chosen("fair")).any()
+
+
+def test_a_seed_has_no_part_in_the_choice_of_its_strength() -> None:
+    """Each strength is lucky in one seed, which a choice by all seeds would use."""
+    found = board({("fair", k): (1.0, 0.4) for k in range(3)})
+    for k in range(3):
+        key = ArmKey(TASK, "fair", k)
+        rows = list(found.arms[key].rows)
+        rows[k] = replace(rows[k], numbers={**rows[k].numbers, "gap": 0.0})
+        found.arms[key] = Arm(str(key), rows)  # type: ignore[index]
+    assert (found.chosen("fair")[:, 1] > 0.3).all()
+
+
+def test_several_strengths_without_effect_are_no_advantage() -> None:
+    rng = np.random.default_rng(0)
+
+    def noisy(key: ArmKey) -> Arm:
+        own = arm(key, 1.0, 0.4)
+        numbers = [{**row.numbers, "gap": 0.4 * (1 + 0.2 * rng.normal())} for row in [*own.rows, *own.rows][:5]]
+        return Arm(str(key), [replace(own.rows[0], seed=seed, numbers=one) for seed, one in enumerate(numbers)])
+
+    better = []
+    for _ in range(60):
+        boards = []
+        for task in ("FairLending-v0", "FairHiring-v0", "FairFraud-v0"):
+            keys = [ArmKey(task, "ppo"), *(ArmKey(task, "same", k) for k in range(3))]
+            random = arm(ArmKey(task, "random"), 0.0, 0.01)
+            boards.append(TaskBoard(task, {ArmKey(task, "random"): random, **{k: noisy(k) for k in keys}}, ("random",)))
+        own = [areas(scaled(one.chosen("same"), one.base, points(one.random))) for one in boards]
+        base = [areas(scaled(one.base, one.base, points(one.random))) for one in boards]
+        better.append(probability_of_improvement(own, base))
+    assert np.mean(better) == pytest.approx(0.5, abs=0.06)
+
+
+def test_strengths_with_different_seeds_are_compared_on_the_seeds_of_all() -> None:
+    found = board({("fair", 1.0): (0.9, 0.2), ("fair", 2.0): (0.5, 0.0)})
+    key = ArmKey(TASK, "fair", 1.0)
+    found.arms[key] = Arm(str(key), found.arms[key].rows[1:])  # type: ignore[index]
+    assert found.chosen("fair").shape == (2, 2)
+
+
+def test_the_interval_covers_the_noise_of_what_scales_it() -> None:
+    sure = board({"fair": (1.0, 0.2)})
+    key, base = ArmKey(TASK, "fair"), ArmKey(TASK, "ppo")
+    exact = [replace(row, numbers={**row.numbers, "gap": 0.2}) for row in sure.arms[key].rows]
+    wide = [
+        replace(row, numbers={**row.numbers, "gap": 0.4 + shift})
+        for row, shift in zip(sure.arms[base].rows, (-0.1, 0, 0.1), strict=True)
+    ]
+    sure.arms[key], sure.arms[base] = Arm("fair", exact), Arm("ppo", wide)  # type: ignore[index]
+    found = score("fair", [sure]).unfairness
+    assert found.value == pytest.approx(0.5) and found.low < 0.45 and found.high > 0.57
+
+
+def test_levelling_says_how_much_both_groups_change() -> None:
     found = board()
     down = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.4, 0.4)))
     up = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.8, 0.8)))
     assert (down.ahead, down.behind) == ("advantaged", "disadvantaged")
-    assert (down.share, up.share) == pytest.approx((1, 0))
-    both = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.7, 0.7)))
-    assert both.share == pytest.approx(0.25)
-    assert np.isnan(found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.6, rates=(0.9, 0.3))).share)
+    assert (down.loss.value, down.gain.value) == pytest.approx((0.4, 0.0))
+    assert (up.loss.value, up.gain.value) == pytest.approx((0.0, 0.4))
+    both = board({"fair": (1.0, 0.0)})
+    both.arms[ArmKey(TASK, "fair")] = arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.3, 0.3))  # type: ignore[index]
+    found_score = score("fair", [both])
+    assert (found_score.loss, found_score.gain) == pytest.approx((0.5 / 0.4, -0.1 / 0.4))
 
 
 @pytest.mark.parametrize(
@@ -124,22 +187,32 @@ def test_scores_are_over_the_scored_tasks_and_the_best_comes_first() -> None:
     found = scores(boards)
     assert list(found) == ["good", "poor", AGAIN]
     assert found["good"].tasks == 2
-    assert found["good"].area.value == pytest.approx((1 + 0.75) / 2, abs=0.01)
+    assert found["good"].area.value == pytest.approx((1 + 0.75) / 2, abs=0.02)
     assert found["good"].improvement.value == 1
     assert found["poor"].performance.value == pytest.approx(0.6, abs=0.01)
     assert found["good"].matched == 0 and found["poor"].matched == 1
 
 
 def test_a_method_that_runs_on_some_tasks_is_scored_on_these() -> None:
-    boards = [board({"good": (1.0, 0.0)}), board(task="FairHiring-v0")]
-    assert scores(boards)["good"].tasks == 1
-    assert score("good", boards[:1]).area.n == 3
+    boards = [board({"good": (1.0, 0.0), "all": (1.0, 0.3)}), board({"all": (1.0, 0.3)}, task="FairHiring-v0")]
+    found = scores(boards)
+    assert found["good"].tasks == 1 and score("good", boards[:1]).area.n == 3
+    assert next(iter(found)) == "all"  # a method that runs on fewer tasks is not ranked with the others
+    shown = page(*boards)
+    vars(shown)["boards"] = boards  # the second task has other scripted policies
+    line = shown.answer()[0]
+    assert "`all` dominates" in line and "Not ranked, because they run on fewer tasks: `good`." in line
+
+
+def test_a_rule_is_compared_with_the_best_arm_where_a_task_has_no_scores() -> None:
+    assert board(ppo=(0.0, 0.4)).matched() == ["max-reward"]
+    assert board({"fair": (0.95, 0.1)}, ppo=(0.0, 0.4)).matched() == []
 
 
 # Controls -------------------------------------------------------------------------------------------------------------
 
 
-def outcomes(*boards: TaskBoard) -> list[bool]:
+def outcomes(*boards: TaskBoard) -> list[bool | None]:
     return [control.passed for control in controls(boards)]
 
 
@@ -153,6 +226,10 @@ def test_a_planted_bias_must_rank_last() -> None:
         check(controls([board({"worse": (1.0, 0.8)})]))
 
 
+def test_an_arm_that_is_as_unfair_or_undefined_is_no_failure() -> None:
+    assert outcomes(board({"tied": (1.0, 0.7), "undefined": (1.0, np.nan)})) == [True, True, True]
+
+
 def test_random_decisions_must_be_at_the_noise_floor() -> None:
     assert outcomes(board(random=(0.0, 0.1))) == [True, False, True]
 
@@ -162,9 +239,16 @@ def test_the_same_method_must_not_differ(point: tuple[float, float]) -> None:
     assert outcomes(board({AGAIN: point})) == [True, True, False]
 
 
-def test_controls_that_were_not_run_do_not_pass() -> None:
+def test_controls_that_no_task_has_are_not_applicable() -> None:
     arms = {key: own for key, own in board().arms.items() if key.name not in (PLANTED, AGAIN)}
-    assert outcomes(TaskBoard(TASK, arms, ("random", "max-reward"))) == [False, False, False]
+    without = TaskBoard(TASK, arms, ("random", "max-reward"))
+    assert outcomes(without) == [None, None, None]
+    check(controls([without]))
+
+
+def test_a_single_seed_cannot_pass_a_control() -> None:
+    arms = {key: Arm(own.label, own.rows[:1]) for key, own in board().arms.items()}
+    assert outcomes(TaskBoard(TASK, arms, ("random", "max-reward", PLANTED))) == [True, False, False]
 
 
 def page(*boards: TaskBoard) -> Page:
@@ -176,10 +260,10 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     lines = found.answer()
     assert "`parity` dominates" in lines[0] and "No other interval reaches it." in lines[0]
     assert "keeps 80 % " in lines[1]
-    assert "100 % of the fall" in lines[2] or "0 % of the fall" in lines[2]
-    assert "On 0 of 1 scored tasks" in lines[3]
+    assert "best off by +0 %, and of the group that was worst off by +100 %" in lines[2]
+    assert "On 0 of 1 tasks" in lines[3]
     matched = page(board({"parity": (0.8, 0.1)})).answer()
-    assert "On 1 of 1 scored tasks" in matched[3] and "FairLending-v0 (max-reward)" in matched[3]
+    assert "On 1 of 1 tasks" in matched[3] and "FairLending-v0 (max-reward)" in matched[3]
 
 
 def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:

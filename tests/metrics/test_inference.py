@@ -1,7 +1,5 @@
 """Tests of hypotheses and scores over tasks: published examples, other libraries' results, and simulated coverage."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind
@@ -149,16 +147,22 @@ def test_an_intersection_union_test_holds_its_error() -> None:
     assert wrong / 1000 == pytest.approx(0.025, abs=0.013)
 
 
-def test_the_needed_number_of_units_would_decide() -> None:
+def test_the_needed_number_of_units_decides_with_the_given_power() -> None:
     estimate = mean_interval(np.random.default_rng(0).normal(0.3, 1, 10))
     needed = units_needed(estimate, 0)
     assert needed is not None and needed > 10
+    rng, spread = np.random.default_rng(1), estimate.standard_error * np.sqrt(10)
+    decided = [
+        p_value(mean_interval(rng.normal(estimate.value, spread, needed)), 0, "greater") <= 0.025 for _ in range(1000)
+    ]
+    assert np.mean(decided) == pytest.approx(0.8, abs=0.04)
 
-    def decides(units: int) -> bool:
-        error = estimate.standard_error * np.sqrt(10 / units)
-        return p_value(replace(estimate, standard_error=error, freedom=units - 1), 0, "greater") <= 0.025
 
-    assert decides(needed) and not decides(needed - 1)
+def test_more_units_are_needed_for_more_tests_and_always_more_than_there_are() -> None:
+    estimate = mean_interval(np.random.default_rng(0).normal(0.3, 1, 10))
+    one, many = (units_needed(estimate, 0, tests=tests) for tests in (1, 10))
+    assert one is not None and many is not None and many > one
+    assert units_needed(mean_interval([9.9, 10.0, 10.1]), 0) == 4
     assert units_needed(estimate, estimate.value) is None
     assert units_needed(estimate, estimate.value + 1e-4) is None  # more than MOST_SEEDS
     assert MOST_SEEDS == 1000

@@ -139,7 +139,7 @@ def test_conditional_parity_must_improve_among_red_and_among_blue(red: float, bl
 def test_the_two_games_must_come_closer_where_both_weights_are_high_and_nowhere_else(
     high: float, low: float, expected: str
 ) -> None:
-    games = {PPO: 5.0, (0.75, 1.0): high, LOW: low}  # in the ordinary game all are alike
+    games = {PPO: 5.0, (0.75, 1.0): high, (1.0, 0.25): low, (0.5, 0.5): 1.0}  # the last one is neither
     found = report({weights: ahead(4, game=gap) for weights, gap in games.items()})
     assert outcome(found.claims()[2]) == expected
 

@@ -1,7 +1,7 @@
 """A study runs its cells on any engine, and refuses one that there is not before anything is kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
+from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import Job
 from fair_envs.experiments.seeds import TABLE, Arm, read_rows, write_rows
 from fair_envs.reproduction.study import Study
@@ -21,11 +22,15 @@ class Scale:
     seeds: int = 3
 
 
+@dataclass(frozen=True)
 class Sum:
     """The report of what squares add up to."""
 
-    def __init__(self, name: str, scale: Scale, arms: Mapping[str, Arm], out: Path) -> None:
-        self.arms, self.out = arms, out
+    name: str
+    scale: Scale
+    arms: Mapping[str, Arm]
+    out: Path
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     def write(self) -> Path:
         path = self.out / "report.md"
@@ -79,3 +84,18 @@ def test_the_table_says_which_code_made_each_number(tmp_path: Path) -> None:
     rows = read_rows(tmp_path / "out" / TABLE)
     assert [(row.arm, row.seed) for row in rows] == [("squares", 0), ("squares", 1), ("squares", 2)]
     assert all(len(row.code) == 64 and row.seconds >= 0 for row in rows)
+
+
+def test_a_failed_cell_is_missing_in_the_report_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    STUDY.run(scale="smoke", out=tmp_path / "whole", progress=False)
+    _, *others = read_rows(tmp_path / "whole")
+    write_rows(tmp_path / "part.csv.gz", others)
+
+    def failing(cells: Any, *_: Any, **__: Any) -> None:
+        raise FailedCellsError({cells[0].key: "ValueError: no"}, len(cells))
+
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", failing)
+    out = tmp_path / "out"
+    with pytest.raises(FailedCellsError, match="squares 0: ValueError: no"):
+        STUDY.run(scale="smoke", out=out, merge_from=[tmp_path / "part.csv.gz"], progress=False)
+    assert (out / "report.md").read_text() == "{'squares': 5.0}"  # without the square of 0

@@ -8,7 +8,6 @@ study is in ``docs/reproduction/grupen2022/plan.md``.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from fair_envs.experiments.seeds import Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval, share_interval
 from fair_envs.metrics.inference import MOST_SEEDS, all_within, fisher, holm, shown, shown_outside, welch
-from fair_envs.metrics.intervals import bootstrap_interval
 from fair_envs.registration import make_rules
 from fair_envs.reproduction import figures, study
 from fair_envs.reproduction.claims import (
@@ -286,7 +284,7 @@ class Report(study.Report[Scale]):
             speeds = self.from_up(lowest)
             for method, names in arms.items():
                 for name in names:
-                    success[method][name] = _resampled(*(self.mean(n, "success", speeds) for n in (name, "mutual")))
+                    success[method][name] = welch(*(self.mean(n, "success", speeds) for n in (name, "mutual")))
                     fairer[method][name] = welch(*(self.mean(n, "corrected", speeds) for n in (name, "mutual")))
         return Claim(
             text=f"Fairness is free when skill is high: from {SKILLED:g} up (Fair-E: {FALLING:g}) a fairer team "
@@ -587,15 +585,6 @@ def _seeds_for_fisher(one: float, other: float) -> int | None:
         if fisher(*flags) <= LEVEL:
             return n
     return None
-
-
-def _resampled(one: Floats, other: Floats) -> Estimate:
-    """Return the difference of two means with a bootstrap interval, since success has two peaks."""
-
-    def difference(*samples: Any, axis: int) -> Any:
-        return samples[0].mean(axis=axis) - samples[1].mean(axis=axis)
-
-    return bootstrap_interval([one, other], difference)
 
 
 # Texts ----------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from fair_envs.baselines.training import Training
 from fair_envs.envs.harvest.rules import STAY
 from fair_envs.evaluation import Policy, RandomPolicy, as_policy, scripted
 from fair_envs.experiments.jobs import Job
-from fair_envs.reproduction.experiment import Cell, played_arrays
+from fair_envs.reproduction.experiment import Cell, played_arrays, read_result
+from fair_envs.reproduction.measures import numbers
 
 Observation = Literal["ten", "extended"]
 Notion = Literal["dp", "csp", "cf"]  # the notions that are penalised, by their short names
@@ -29,6 +30,7 @@ PPO: Weights = (0.0, 0.0)
 DIAGONAL: tuple[Weights, ...] = ((0.25, 0.25), (0.5, 0.5), (1.0, 1.0))
 ALONE: tuple[Weights, ...] = ((1.0, 0.0), (0.0, 1.0))  # each component of the penalty without the other
 UNTRAINED = ("random", "stay", "greedy")
+ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
 
 
 class Point(NamedTuple):
@@ -211,3 +213,10 @@ def untrained(scale: Scale, name: str, seed: int) -> UntrainedCell:
     return UntrainedCell(
         name=name, seed=seed, episodes=scale.episodes, parameters={**scale.parameters, "horizon": scale.horizon}
     )
+
+
+def numbers_of(key: Point | str, folder: Path) -> dict[str, float]:
+    """Return the numbers of a finished cell."""
+    result = read_result(folder)
+    horizon = result.cell.get("training", result.cell)["parameters"]["horizon"]
+    return numbers(result, horizon=horizon, actions=ACTIONS)

@@ -9,7 +9,6 @@ Claims are therefore tested with the ratio and with the difference. The plan of 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from fair_envs.reproduction.claims import (
     everywhere_within,
     somewhere_above,
 )
-from fair_envs.reproduction.experiment import read_result
 from fair_envs.reproduction.lamalfa2025.jobs import (
     ALONE,
     OBSERVATIONS,
@@ -43,15 +41,15 @@ from fair_envs.reproduction.lamalfa2025.jobs import (
     Scale,
     Weights,
     cells,
+    numbers_of,
 )
 from fair_envs.reproduction.lamalfa2025.published import AGENTS, EPISODES, HORIZON, TABLE_1
-from fair_envs.reproduction.measures import GROUPS, numbers
+from fair_envs.reproduction.measures import GROUPS
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Size
 
-ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
 FORMS = ("ratio", "difference")
 METHODS = {PRINTED: "paper_literal", REPAIRED: "shaped"}  # the mode of each method that gets a verdict
-HIGH = 0.75  # weights of at least this count as high
+HIGH, LOW = 0.5, 0.25  # both weights at least this are high, (0.5, 0.5) apart; a weight of at most this is low
 MARGINS = {"price": 10.0, "low weights": 10.0, "component": 5.0, "trend": 0.05, "actions": 0.1}
 """Percentage points between prices; percent of reduction; slope of the ratio; total variation. See the plan."""
 
@@ -170,16 +168,16 @@ class Report(study.Report[Scale]):
 
     def _counterfactual(self) -> Claim:
         def only_high(found: Mapping[str, Estimate]) -> Outcome:
-            high = {name: e for name, e in found.items() if _lowest(name) >= HIGH}
-            low = {name: e for name, e in found.items() if name not in high}
+            high = {name: e for name, e in found.items() if _lowest(name) >= HIGH and name != _name((HIGH, HIGH))}
+            low = {name: e for name, e in found.items() if _lowest(name) <= LOW}
             return both([everywhere_above(high, 0), everywhere_below(low, MARGINS["low weights"])])
 
         return Claim(
             text="Counterfactual fairness improves only at high weights.",
             outcomes=self._by_form("cf", only_high),
             evidence=self._evidence("cf"),
-            refuted=f"A point with a weight below {HIGH} that reduces the disparity by more than "
-            f"{MARGINS['low weights']:g} %, or no reduction at (1, 1).",
+            refuted=f"A point with a weight of at most {LOW} that reduces the disparity by more than "
+            f"{MARGINS['low weights']:g} %, or no reduction at a point whose weights are higher.",
             earlier="does not hold",
             reason="More points, the second observation, and the printed method.",
         )
@@ -337,6 +335,10 @@ class Report(study.Report[Scale]):
             "The observation decides the conclusion": self.observations_table(),
             **{f"The paper's table beside ours, observation `{seen}`": self.paper_table(seen) for seen in OBSERVATIONS},
             "Who pays": self.levelling_table(),
+            "Trained arms minus the greedy rule": (
+                "The rule sees the whole state. A positive difference of rewards, and a negative one of the ratio, is "
+                "in favour of the trained arm.\n\n" + self.greedy_table()
+            ),
             "Twins: the effect of flipping the attribute of all agents that have it": (
                 "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual "
                 "episode.\n\n" + self.twins_table()
@@ -407,6 +409,19 @@ class Report(study.Report[Scale]):
                         difference = welch(classic.values("dp_difference"), arm.values("dp_difference"))
                         rows.append([seen, penalty, variant, _name(weights), difference, loss, gain, share])
         return tables.markdown(header, rows)
+
+    def greedy_table(self) -> str:
+        """Return the differences of the arms with the penalty on demographic parity from the greedy rule."""
+        greedy = self.arms["greedy"]
+        rows: list[list[tables.Cell]] = [
+            [seen, name, *(arm.minus(greedy, number) for number in ("return[without]", "return[with]", "|dp_ratio|"))]
+            for seen in OBSERVATIONS
+            for name, arm in {
+                "PPO": self.ppo(seen, "dp"),
+                **{_name(weights): arm for weights, arm in self.fair(seen, "dp").items()},
+            }.items()
+        ]
+        return tables.markdown(["observation", "arm", "reward N", "reward S", "ratio"], rows)
 
     def twins_table(self) -> str:
         """Return the effect of flipping the attribute of all agents that have it, in the ordinary game."""
@@ -573,15 +588,9 @@ def _rise(arm: Arm) -> Estimate:
     return mean_interval(np.array([linregress(steps[late], seed[late]).slope for seed in ratio]) * steps[-1] / 2)
 
 
-def _numbers(key: Point | str, folder: Path) -> dict[str, float]:
-    result = read_result(folder)
-    horizon = result.cell.get("training", result.cell)["parameters"]["horizon"]
-    return numbers(result, horizon=horizon, actions=ACTIONS)
-
-
 main = study.Study(
     scales=SCALES,
     cells=cells,
-    numbers=_numbers,
+    numbers=numbers_of,
     report=lambda name, scale, arms, out: Report(name=name, scale=scale, arms=arms, out=out),
 ).run
