@@ -37,7 +37,8 @@ def trained(method: str, env_id: str, parameters: dict[str, Any], **settings: An
     config = chosen.configured({"env_id": env_id, "parameters": parameters, **settings})
     rules = fair_envs.make_rules(env_id, **config.parameters)
     policy = chosen.policy(chosen.train(config), config, rules)  # type: ignore[misc]
-    return fair_envs.evaluate(env_id, policy, parameters=config.parameters, episodes=16, twins=False)
+    found: Evaluation = fair_envs.evaluate(env_id, policy, parameters=config.parameters, episodes=16, twins=False)
+    return found
 
 
 def observation(steps: int = 640_000) -> dict[str, Evaluation]:
