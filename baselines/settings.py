@@ -32,6 +32,8 @@ def cpu_only(name: str, device: Any) -> str:
     return "cpu"
 
 
+Activation = Literal["tanh", "relu"]
+
 Device = Annotated[Literal["cpu"], cpu_only]
 """Device of the networks: networks of these sizes train faster on a CPU, where training is also reproducible."""
 
@@ -49,6 +51,7 @@ COMMON: Mapping[str, str] = {
     "clip_range": "Clipping range of PPO's probability ratio around 1.",
     "ent_coef": "Weight of the entropy bonus.",
     "vf_coef": "Weight of the value loss.",
+    "activation": "Activation function after each layer of the networks.",
     "max_grad_norm": "Norm at which gradients are clipped.",
     "seed": "Seed of the networks, the environment and all random draws.",
     "threads": "Number of threads for PyTorch and the environment.",
@@ -188,6 +191,7 @@ class OnPolicySettings(MethodSettings):
     ent_coef: NonNegative = setting(0.0, COMMON["ent_coef"])
     vf_coef: NonNegative = setting(0.5, COMMON["vf_coef"])
     max_grad_norm: Positive = setting(0.5, COMMON["max_grad_norm"])
+    activation: Activation = setting("tanh", COMMON["activation"])
     # The machine
     seed: Annotated[int, Range(0, 2**20 - 1)] = setting(0, COMMON["seed"])
     threads: PositiveInt = setting(1, COMMON["threads"])
@@ -216,6 +220,7 @@ class PPOSettings(OnPolicySettings):
 
 
 FOR_AGENTS: Mapping[str, Any] = {
+    "activation": "tanh",
     "n_steps": 100,
     "reward_scale": 0.1,
     "batch_size": 4096,
@@ -228,6 +233,7 @@ FOR_AGENTS: Mapping[str, Any] = {
 """Recommended settings where the agents are the affected people, and rows are agents."""
 
 FOR_DECISIONS: Mapping[str, Any] = {
+    "activation": "tanh",
     "lanes": 32,
     "n_steps": 128,
     "reward_scale": 1.0,

@@ -297,6 +297,9 @@ def first_seed(config: OnPolicySettings) -> int:
     return TRAINING_SEEDS + LANES_EACH * config.seed
 
 
+ACTIVATIONS: Mapping[str, type[th.nn.Module]] = {"tanh": th.nn.Tanh, "relu": th.nn.ReLU}
+
+
 def new_model(kind: type[L], config: OnPolicySettings, policy: Any, env: VecEnv, *, first: int, **own: Any) -> L:
     """Return an untrained model.
 
@@ -306,11 +309,12 @@ def new_model(kind: type[L], config: OnPolicySettings, policy: Any, env: VecEnv,
         policy: The policy, or its name.
         env: The environment.
         first: Seed of the first lane, which replaces the one that the model sets.
-        own: Arguments of this kind of learner.
+        own: Arguments of this kind of learner, among them ``policy_kwargs``.
     """
+    networks = {**own.pop("policy_kwargs"), "activation_fn": ACTIVATIONS[config.activation]}
     with warnings.catch_warnings():  # that the last minibatch is smaller, which is harmless
         warnings.filterwarnings("ignore", message="You have specified a mini-batch size", category=UserWarning)
-        model = kind(policy, env, **own, **config.of_learner())
+        model = kind(policy, env, policy_kwargs=networks, **own, **config.of_learner())
     env.seed(first)
     return model
 

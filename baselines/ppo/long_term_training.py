@@ -12,13 +12,12 @@ import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
-from torch import nn
 
 from fair_envs.baselines.ppo.lagrangian import PPOLagrangian
 from fair_envs.baselines.ppo.massaging import DecisionMassager, Massaging, MassagingSchedule, Schedule, massager_maker
 from fair_envs.baselines.ppo.policies import SharedTrunkPolicy
 from fair_envs.baselines.ppo.regularised import APPO, FPPO, Regularised, Scaling
-from fair_envs.baselines.settings import COMMON, OnPolicySettings, recommended
+from fair_envs.baselines.settings import COMMON, Activation, OnPolicySettings, recommended
 from fair_envs.baselines.tasks import PUBLISHED, RECOMMENDED, Signals, task_for
 from fair_envs.baselines.training import POLICIES, Sharing, check_sharing, load_as, new_model, train_as, training_env
 from fair_envs.support.aliases import Floats
@@ -50,6 +49,7 @@ class LongTermTraining(OnPolicySettings):
     trunk: Sequence[PositiveInt] = setting((), "Sizes of the layers shared by actor and critic.")
     pi: Sequence[PositiveInt] = setting((64, 64), "Sizes of the actor's separate layers.")
     vf: Sequence[PositiveInt] = setting((64, 64), "Sizes of the critic's separate layers.")
+    activation: Activation = setting("relu", COMMON["activation"])  # P
     sharing: Sharing = setting("all", COMMON["sharing"])
     # Regularisation
     signals: Signals = setting("sound", "Which fairness measures the learner uses.")  # P: as_coded
@@ -149,9 +149,8 @@ def make_long_term(config: LongTermTraining) -> Regularised:
     sizes = {"pi": list(config.pi), "vf": list(config.vf)}
     if config.sharing == "all":
         policy, sizes["shared"] = SharedTrunkPolicy, list(config.trunk)
-    networks = {"net_arch": sizes, "activation_fn": nn.ReLU}
     kind, own = learner_of(config, env)
-    return new_model(kind, config, policy, env, first=first, policy_kwargs=networks, **own)
+    return new_model(kind, config, policy, env, first=first, policy_kwargs={"net_arch": sizes}, **own)
 
 
 def learner_of(config: LongTermTraining, env: Any) -> tuple[type[Regularised], dict[str, Any]]:

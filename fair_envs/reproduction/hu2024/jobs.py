@@ -292,6 +292,7 @@ def training_of(scale: Scale, world: World, given: Mapping[str, Any], seed: int)
         "env_id": ENV_IDS[world],
         "steps": scale.steps[world],
         "seed": seed,
+        "activation": "relu",  # of all arms, as in the published code
         **{name: value for name, value in backbone.items() if name in known},
         **given,
         "parameters": {"horizon": TRAINING_HORIZON[world], **given.get("parameters", {})},
