@@ -157,3 +157,22 @@ def test_settings_of_a_method_need_not_repeat_its_name() -> None:
 def test_the_settings_of_every_method_name_it(method: str) -> None:
     env_id = next(name for name in TABLE if not methods.named(method).reason(name, rules_for(name), {}))
     assert methods.named(method).configured({"env_id": env_id}).algorithm == method
+
+
+@pytest.mark.parametrize("env_id", ["FairHarvest-v0", "FairLending-v0"])
+def test_recommended_settings_give_all_methods_the_same_networks(env_id: str) -> None:
+    """Otherwise a comparison of methods would also be one of networks."""
+    found = {}
+    for method in methods.methods():
+        trains = not method.reason(env_id, rules_for(env_id), {})
+        if trains and any(one.name == "activation" for one in method.fields()):
+            settings = method.configured({"env_id": env_id})
+            sizes = settings.net_arch if hasattr(settings, "net_arch") else (*settings.trunk, *settings.pi)
+            found[method.name] = (settings.activation, tuple(sizes))
+    assert {"ppo", "sb3-ppo", "fair-ppo", "lagrangian", "f-ppo", "cpo"} <= set(found)
+    assert set(found.values()) == {("tanh", (64, 64))}
+
+
+def test_the_published_code_of_f_ppo_has_relu() -> None:
+    settings = methods.named("f-ppo").configured({"env_id": "FairLending-v0"}, preset="published")
+    assert settings.activation == "relu"
