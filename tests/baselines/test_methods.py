@@ -15,7 +15,7 @@ from fair_envs.baselines import methods
 from fair_envs.baselines.methods import Method, method_for, register
 from fair_envs.cli import UNASKED
 from fair_envs.support.parameters import checked
-from fair_envs.tasks import rules_for
+from fair_envs.tasks import rules_for, task_of
 from tests.test_cli import Said, mistake
 from tests.test_docs import FILE, ROOT
 
@@ -164,7 +164,7 @@ def test_recommended_settings_give_all_methods_the_same_networks(env_id: str) ->
     """Otherwise a comparison of methods would also be one of networks."""
     found = {}
     for method in methods.methods():
-        trains = not method.reason(env_id, rules_for(env_id), {})
+        trains = not method.reason(env_id, task_of(env_id).rules(), {})
         if trains and any(one.name == "activation" for one in method.fields()):
             settings = method.configured({"env_id": env_id})
             sizes = settings.net_arch if hasattr(settings, "net_arch") else (*settings.trunk, *settings.pi)
