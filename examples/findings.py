@@ -26,7 +26,9 @@ def show(name: str, found: Evaluation) -> None:
         f"{name}: performance {found.performance.value:.3f}; {rates}; gap {found.gap.value:.3f} ~{found.gap.noise:.3f}"
     )
     rows = {row.section: f"{row.section} {row.name} {row.value:.3f}" for row in found.rows}
-    print("    " + "; ".join(rows[section] for section in ("short-term", "long-term") if section in rows))
+    print(
+        "    " + "; ".join(rows[section] for section in ("short-term", "long-term") if section in rows) + " (0 is fair)"
+    )
 
 
 def trained(method: str, env_id: str, parameters: dict[str, Any], **settings: Any) -> Evaluation:

@@ -12,6 +12,7 @@ from fair_envs.cli.shared import PROCESSES, RUNS, EngineOption, ShowProgress, re
 group = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(group, name="leaderboard")
 
+UNKNOWN = "?"  # the result of an entry that was not verified yet
 OUTCOMES = {True: "passed", False: "FAILED", None: "not applicable"}
 
 Folder = Annotated[Path, typer.Option("--out", help="Folder of the leaderboard.")]
@@ -100,7 +101,7 @@ def verify(
     row: Annotated[
         str, typer.Argument(metavar="ROW", help="TASK/METHOD[/STRENGTH]/SEED, or the folder of an entry from outside.")
     ],
-    out: Folder = RUNS / "leaderboard-small",
+    out: Folder = RUNS / "leaderboard-smoke",
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train the policy again instead of playing the stored one.")
     ] = False,
@@ -108,15 +109,15 @@ def verify(
     """Play the policy of a row again, and compare its result with the stored one to the bit."""
     from fair_envs.leaderboard import board
 
-    if (Path(row) / board.ENTRY).is_file():
-        found = board.verify_entry(Path(row))
-    else:
-        found = board.verify(row, out, retrain=retrain)
+    found = board.verify_entry(Path(row)) if Path(row).is_dir() else board.verify(row, out, retrain=retrain)
     played = "trained and played again" if found.trained else "played again"
     if found.command:
         typer.echo(f"the same with: {found.command}")
     for name in ("performance", "gap", "noise"):
         typer.echo(f"{name}: {found.numbers[name]:.7g}")
+    if found.stored == UNKNOWN:
+        typer.echo(f'{found.row}: no result is stored yet; put "{found.found}" into {board.ENTRY}')
+        return
     if found.same:
         typer.echo(f"{found.row}: {played}, the same to the bit ({found.found})")
         return

@@ -1,7 +1,7 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -108,6 +108,8 @@ class Page:
         """Return the answer: which method, at what cost, who pays, and where a simple rule does as well."""
         trained = {name: one for name, one in self.scores.items() if name != AGAIN}
         lines = self._best(trained) if trained else ["No task has scores."]
+        if self.scale == "smoke":
+            lines.insert(0, "**This is a test of the machinery, not a comparison of methods.**")
         matched = {board.env_id: board.matched() for board in self.boards}
         found = [f"{env_id} ({', '.join(names)})" for env_id, names in matched.items() if names]
         lines.append(
@@ -173,7 +175,9 @@ class Page:
             "probability that a run has a larger area (0.5: none is better). *Change of the group ahead* and *behind*: "
             "the change of the rates of the groups that were best and worst off with PPO, in parts of PPO's gap, mean "
             "over tasks; a negative change of both is levelling down. *A rule does about as well*: performance at most "
-            f"{LITTLE:g} lower, and a gap at most its noise floor larger."
+            f"{LITTLE:g} lower on the scale from random to PPO, and a gap at most its noise floor larger. In the tables "
+            "of the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the change "
+            "of performance relative to PPO's, and brackets hold Student's intervals over seeds."
         )
 
     def made(self) -> str:
@@ -204,7 +208,7 @@ def task_table(board: TaskBoard) -> str:
             [
                 name,
                 arm.estimate("performance"),
-                arm.estimate("gap"),
+                _from_zero(arm.estimate("gap")),
                 f"{arm.values('noise').mean():.3f}",
                 arm.estimate("short-term"),
                 arm.estimate("long-term"),
@@ -230,6 +234,11 @@ def _json(value: Estimate | float) -> object:
     if isinstance(value, Estimate):
         return value.as_dict()
     return None if np.isnan(value) else value
+
+
+def _from_zero(estimate: Estimate) -> Estimate:
+    """Return an estimate of a number that cannot be negative, whose interval does not leave its range."""
+    return replace(estimate, low=max(estimate.low, 0.0))
 
 
 def _change(part: float) -> str:
