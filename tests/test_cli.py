@@ -1049,6 +1049,16 @@ def test_a_verification_fails_if_a_bit_differs(
     assert said.code == code and words in said.flat
 
 
+def test_an_entry_without_a_result_is_told_what_to_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.leaderboard import board
+
+    numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
+    monkeypatch.setattr(board, "verify_entry", lambda folder: board.Verified("mine", False, "?", "abc", numbers))
+    said = Said("leaderboard", "verify", str(tmp_path))
+    assert said.code == 0 and 'put "abc" into entry.json' in said.flat
+
+
 def test_mistakes_of_the_leaderboard_are_named() -> None:
     pytest.importorskip("stable_baselines3")
     assert "got 'vast'" in mistake("leaderboard", "--scale", "vast")
