@@ -175,9 +175,9 @@ class Page:
             "probability that a run has a larger area (0.5: none is better). *Change of the group ahead* and *behind*: "
             "the change of the rates of the groups that were best and worst off with PPO, in parts of PPO's gap, mean "
             "over tasks; a negative change of both is levelling down. *A rule does about as well*: performance at "
-            f"most {LITTLE:g} lower on the scale from random to PPO, and a gap at most its noise floor larger. In the tables "
-            "of the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the change "
-            "of performance relative to PPO's, and brackets hold Student's intervals over seeds."
+            f"most {LITTLE:g} lower on the scale from random to PPO, and a gap at most its noise floor larger. In the "
+            "tables of the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the "
+            "change of performance relative to PPO's, and brackets hold Student's intervals over seeds."
         )
 
     def made(self) -> str:
