@@ -151,6 +151,10 @@ class Method:
             return self.unsupported(env_id, rules, given)
         return self.unsupported(env_id, rules, given)
 
+    def plays(self, env_id: str, rules: AnyRules, given: Mapping[str, Any]) -> bool:
+        """Return whether the method trains a policy on the environment with the given settings, see `reason`."""
+        return self.policy is not None and not self.reason(env_id, rules, given)
+
     def fields(self) -> Iterator[dataclasses.Field[Any]]:
         """Yield the settings that this method uses, except the environment and the method itself."""
         for one in dataclasses.fields(self.settings):

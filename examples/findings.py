@@ -52,7 +52,7 @@ def observation(steps: int = 640_000) -> dict[str, Evaluation]:
 
 
 def rule(steps: int = 640_000) -> dict[str, Evaluation]:
-    """A greedy rule gives both groups more than PPO, at the gap of the handicap alone."""
+    """A greedy rule gives both groups more than PPO, at the gap that only the handicap causes."""
     parameters = {**HARVEST, "observation": "extended"}
     greedy = fair_envs.evaluate("FairHarvest-v0", "greedy", parameters=parameters, episodes=16, twins=False)
     return {"greedy": greedy, "ppo": trained("ppo", "FairHarvest-v0", parameters, steps=steps)}
@@ -74,7 +74,7 @@ def welfare(steps: int = 150_000) -> dict[str, Evaluation]:
 
 
 def vaccines() -> dict[str, Evaluation]:
-    """Vaccinating nobody is fair by the gap of vaccinations, and nearly by the health of the communities."""
+    """Vaccinating no one is fair by the gap of vaccinations, and nearly by the health of the communities."""
     return {
         name: fair_envs.evaluate("FairEpidemic-v0", name, episodes=64, twins=False)
         for name in ("nobody", "most-neighbours")

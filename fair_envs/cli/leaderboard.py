@@ -83,11 +83,11 @@ def report(
 
 def write_page(folder: Path, out: Path, *, progress: bool) -> None:
     """Write the page, and print its answer and its controls."""
-    from fair_envs.leaderboard.board import BEGUN, arms_in
+    from fair_envs.experiments.seeds import BEGUN
+    from fair_envs.leaderboard.board import arms_in
     from fair_envs.leaderboard.page import Page
-    from fair_envs.support.files import read_json
 
-    page = Page(arms_in(folder), str(read_json(folder / BEGUN, dict).get("scale")))
+    page = Page(arms_in(folder), (folder / BEGUN).read_text())
     for control in page.controls:
         typer.echo(f"{OUTCOMES[control.passed]}: {control.name}: {control.evidence}")
     path = page.write(out, progress=progress)

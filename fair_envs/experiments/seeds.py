@@ -1,26 +1,28 @@
 """The numbers of every training seed of a study, in one compressed table that another machine can continue."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.experiments.executors import FailedCellsError, run_cells
-from fair_envs.experiments.jobs import Job, is_done
+from fair_envs.experiments.jobs import RECORD, Job
 from fair_envs.metrics import Estimate, mean_interval, price_interval
 from fair_envs.metrics.inference import welch
 from fair_envs.support.aliases import Floats
-from fair_envs.support.files import damaged, first_line, replace_file
+from fair_envs.support.files import damaged, first_line, read_json, replace_file
 
-RowsOf = Callable[[Job, Path], Iterable["SeedRow"]]
-"""Function from a cell and its folder to the rows that it gives."""
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 TABLE = "seeds.csv.gz"
+BEGUN = "scale.txt"  # the name of the scale of a folder
+CELLS = "cells"
 AT = "@"  # between the name of a curve and the place of a point
 DIGITS = 7  # significant digits of stored numbers
 WRITE_EVERY = 30.0  # seconds between two writes of a table
@@ -110,14 +112,37 @@ def read_tables(paths: Iterable[Path]) -> list[SeedRow]:
     return [row for rows in by_cell.values() for row in rows]
 
 
-def check_tables(paths: Iterable[Path]) -> None:
-    """Raise ValueError if one of the paths is not a table or a folder that contains one."""
-    missing = [str(path) for path in paths if not (path / TABLE if path.is_dir() else path).is_file()]
+def begin(out: Path, *, scale: str, known: Collection[str], resume: bool, merge_from: Sequence[Path]) -> list[SeedRow]:
+    """Begin the folder of a study, or continue it, and return the rows that exist.
+
+    Args:
+        out: A new folder, or that of the same study.
+        scale: Name of the scale, which the folder keeps: it protects the results of another scale.
+        known: Names of the scales.
+        resume: Whether to continue in an existing folder.
+        merge_from: Tables, or folders that contain one, whose rows are used too.
+
+    Raises:
+        ValueError: The scale is unknown or not that of the folder, or a path in ``merge_from`` has no table.
+        FileExistsError: The folder exists and ``resume`` is False.
+    """
+    if scale not in known:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, known))}, got {scale!r}")
+    missing = [str(path) for path in merge_from if not (path / TABLE if path.is_dir() else path).is_file()]
     if missing:
         raise ValueError(
             f"merge_from (--merge) must name tables of this study or folders with one, got {', '.join(missing)} "
             f"without {TABLE}"
         )
+    if out.exists() and not resume:
+        raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
+    begun = out / BEGUN
+    if begun.is_file() and begun.read_text() != scale:
+        raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
+    rows = read_tables([*merge_from, *([out] if (out / TABLE).is_file() else [])])
+    (out / CELLS).mkdir(parents=True, exist_ok=True)
+    begun.write_text(scale)
+    return rows
 
 
 class Filled(NamedTuple):
@@ -125,48 +150,60 @@ class Filled(NamedTuple):
 
     Attributes:
         rows: All rows of the table, as stored, so that a report from the table is the same.
-        failed: The errors of the cells that failed, by the cell's identity.
+        failed: The errors of the cells that failed, by their arm and seed.
     """
 
     rows: list[SeedRow]
-    failed: dict[str, str]
+    failed: dict[tuple[str, int], str]
 
 
 def fill(
     rows: Sequence[SeedRow],
-    cells: Iterable[Job],
-    rows_of: RowsOf,
+    groups: Mapping[KeyT, Sequence[Job]],
+    numbers: Callable[[KeyT, Path], Mapping[str, float]],
     out: Path,
     *,
+    batch: Callable[[KeyT], Hashable] = lambda key: None,
     engine: str,
     jobs: int,
     progress: bool,
 ) -> Filled:
-    """Run the cells without rows in their order, add their rows to the table, and return all rows.
+    """Run the cells without rows, add their rows to the table, and return all rows.
 
-    A cell's rows are added when it is done. A cell with rows is not run again, even if the code has changed since; the
-    rows say which code made them. The table is written every half minute, at the end, and when the work is interrupted.
+    The first seeds of all arms of a batch run before the second ones. A cell's row is added when it is done. A cell
+    with a row is not run again, even if the code has changed since; the row says which code made it. The table is
+    written every half minute, at the end, and when the work is interrupted.
 
     Args:
         rows: The rows that exist.
-        cells: The cells; equal ones run once.
-        rows_of: Returns the rows of a finished cell.
-        out: The folder of the table; the cells' own folders are in its ``cells``.
+        groups: The arms by their keys: one cell for each seed. Arms may share cells.
+        numbers: Returns the numbers of a cell from the arm's key and the cell's folder.
+        out: The folder of the table; the cells' own folders are in its `CELLS`.
+        batch: Returns the batch of an arm; the batches run one after the other.
         engine: The engine that runs the cells, see `fair_envs.experiments.executors`.
         jobs: Number of cells that run in parallel.
         progress: Whether to show a bar with the remaining time.
     """
-    found, folder = list(rows), out / "cells"
+    found, folder = list(rows), out / CELLS
     done = {row.job for row in found}
-    missing = {cell.identity: cell for cell in cells if cell.identity not in done}
-    written, failed = time.monotonic(), dict[str, str]()
+    places: dict[str, tuple[KeyT, int]] = {}
+    batches: dict[Hashable, list[Sequence[Job]]] = {}
+    for key, group in groups.items():
+        batches.setdefault(batch(key), []).append(group)
+        for seed, cell in enumerate(group):
+            places.setdefault(cell.identity, (key, seed))
+    in_rounds = (cell for several in batches.values() for cells in zip_longest(*several) for cell in cells)
+    missing = {cell.identity: cell for cell in in_rounds if cell is not None and cell.identity not in done}
+    open_ = {identity: folder / cell.key for identity, cell in missing.items()}
+    written, failed = time.monotonic(), dict[tuple[str, int], str]()
 
     def keep() -> None:
         nonlocal written
-        for identity, cell in missing.items():
-            if identity not in done and is_done(cell, folder):
-                found.extend(rows_of(cell, folder / cell.key))
-                done.add(identity)
+        for identity in [identity for identity, place in open_.items() if (place / RECORD).exists()]:
+            (key, seed), place = places[identity], open_.pop(identity)
+            record = read_json(place / RECORD, dict)
+            about = {"code": record["sources"], "seconds": record["seconds"], "result": record.get("result", "")}
+            found.append(SeedRow(arm=str(key), seed=seed, job=identity, numbers=numbers(key, place), **about))
         if time.monotonic() > written + WRITE_EVERY:
             write_rows(out / TABLE, found)
             written = time.monotonic()
@@ -174,7 +211,10 @@ def fill(
     try:
         run_cells(list(missing.values()), folder, engine=engine, jobs=jobs, progress=progress, each=keep)
     except FailedCellsError as error:
-        failed = {identity: error.errors[cell.key] for identity, cell in missing.items() if cell.key in error.errors}
+        for identity, cell in missing.items():
+            if cell.key in error.errors:
+                key, seed = places[identity]
+                failed[str(key), seed] = error.errors[cell.key]
     finally:
         keep()
         order = {identity: place for place, identity in enumerate(missing)}
@@ -233,6 +273,14 @@ class Arm:
         """Return how much the number is below the other arm's, in percent of it."""
         found = self.price(other, name)
         return replace(found, value=-found.value, low=-found.high, high=-found.low)
+
+    def part(self, prefix: str) -> "Arm":
+        """Return the arm with only the numbers whose names begin with a prefix, which is removed."""
+        rows = [
+            replace(row, numbers={n.removeprefix(prefix): v for n, v in row.numbers.items() if n.startswith(prefix)})
+            for row in self.rows
+        ]
+        return Arm(self.label, rows)
 
     def curve(self, name: str) -> Curve:
         """Return a curve: its places, shape (P,), and each seed's values, shape (seeds, P)."""

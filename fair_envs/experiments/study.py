@@ -60,11 +60,7 @@ class Study:
         from fair_envs.baselines import methods as registry
 
         rules, given = task_of(self.env_id).rules(**self.parameters), {"parameters": dict(self.parameters)}
-        return [
-            one.name
-            for one in registry.methods()
-            if one.policy is not None and not one.reason(self.env_id, rules, given)
-        ]
+        return [one.name for one in registry.methods() if one.plays(self.env_id, rules, given)]
 
     def words(self) -> list[str]:
         """Return the parameters as words of a command."""

@@ -3,34 +3,31 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fair_envs.assessment import Evaluation
 from fair_envs.experiments.executors import check_engine
-from fair_envs.experiments.seeds import DIGITS, TABLE, Arm, SeedRow, check_tables, fill, read_rows, read_tables
+from fair_envs.experiments.seeds import BEGUN, CELLS, DIGITS, Arm, SeedRow, begin, fill, read_rows
 from fair_envs.leaderboard.jobs import (
     RUN,
     ArmKey,
-    Cell,
     PolicyCell,
     Scale,
     cells,
     evaluated,
     fingerprint,
     numbers_of,
-    row_of,
     scales,
+    stored_numbers,
 )
 from fair_envs.registration import TABLE as IDS
-from fair_envs.support.files import read_json, write_json
+from fair_envs.support.files import read_json
 from fair_envs.support.parameters import PositiveInt, checked, meant
 
-BEGUN = "leaderboard.json"  # what a folder holds
 ENTRY = "entry.json"  # of a folder from outside
 
 
@@ -71,15 +68,18 @@ def run(
     """
     check_engine(engine, jobs)
     chosen = scaled(scale, tasks=tasks, methods=methods, seeds=seeds)
-    rows = _open(out, scale=scale, resume=resume, merge_from=merge_from)
-    groups = cells(chosen)
-    places = {cell.identity: (key, seed) for key, group in groups.items() for seed, cell in enumerate(group)}
-
-    def rows_of(cell: Any, folder: Path) -> list[SeedRow]:
-        return [row_of(*places[cell.identity], cell, folder)]
-
-    filled = fill(rows, _in_order(groups), rows_of, out, engine=engine, jobs=jobs, progress=progress)
-    return {"{}/{}".format(*places[identity]): error for identity, error in filled.failed.items()}
+    rows = begin(out, scale=scale, known=scales(), resume=resume, merge_from=merge_from)
+    filled = fill(
+        rows,
+        cells(chosen),
+        stored_numbers,
+        out,
+        batch=lambda key: key.env_id,
+        engine=engine,
+        jobs=jobs,
+        progress=progress,
+    )
+    return {f"{arm}/{seed}": error for (arm, seed), error in filled.failed.items()}
 
 
 def scaled(scale: str, *, tasks: Sequence[str] = (), methods: Sequence[str] = (), seeds: int | None = None) -> Scale:
@@ -103,29 +103,6 @@ def scaled(scale: str, *, tasks: Sequence[str] = (), methods: Sequence[str] = ()
     if seeds is not None:
         found = replace(found, seeds=checked("seeds", seeds, PositiveInt))
     return replace(found, tasks=[task for task in included if task in (tasks or included)])
-
-
-def _in_order(groups: Mapping[ArmKey, Sequence[Cell]]) -> list[Cell]:
-    """Return the cells task by task, the first seeds of a task's arms before the second ones."""
-    ordered: list[Cell] = []
-    for env_id in dict.fromkeys(key.env_id for key in groups):
-        of_task = [group for key, group in groups.items() if key.env_id == env_id]
-        ordered += [cell for several in zip_longest(*of_task) for cell in several if cell is not None]
-    return ordered
-
-
-def _open(out: Path, *, scale: str, resume: bool, merge_from: Sequence[Path]) -> list[SeedRow]:
-    """Return the rows that exist, in a new folder or in one that is continued."""
-    check_tables(merge_from)
-    if out.exists() and not resume:
-        raise FileExistsError(f"out must be a new folder, or be continued with resume=True (--resume), got {out}")
-    begun = out / BEGUN
-    if begun.is_file() and read_json(begun, dict).get("scale") != scale:
-        raise ValueError(f"scale must be {read_json(begun, dict).get('scale')!r} to continue {out}, got {scale!r}")
-    rows = read_tables([*merge_from, *([out] if (out / TABLE).is_file() else [])])
-    (out / "cells").mkdir(parents=True, exist_ok=True)
-    write_json(begun, {"scale": scale})
-    return rows
 
 
 def arms_in(out: Path) -> dict[ArmKey, Arm]:
@@ -152,7 +129,7 @@ def arms_in(out: Path) -> dict[ArmKey, Arm]:
 
 def _covering(out: Path, rows: Sequence[SeedRow]) -> Scale:
     """Return the scale of a folder with as many seeds as its table has."""
-    known, name = scales(), read_json(out / BEGUN, dict).get("scale")
+    known, name = scales(), (out / BEGUN).read_text()
     if name not in known:
         raise ValueError(f"{out / BEGUN} must name a scale ({', '.join(known)}), got {name!r}")
     return replace(known[name], seeds=1 + max((row.seed for row in rows), default=0))
@@ -207,7 +184,7 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
         raise ValueError(f"row must be made by a cell of this version, got {row} of the cell {stored.job}")
     if isinstance(cell, PolicyCell):
         return _compared(stored, row, cell.evaluation(), command=cell.command)
-    place = out / "cells" / cell.key / RUN
+    place = out / CELLS / cell.key / RUN
     if not retrain and not place.is_dir():
         raise ValueError(
             f"the policy of {row} must be stored in {place}, which does not exist: it was trained elsewhere or by "

@@ -10,8 +10,6 @@ from fair_envs.leaderboard.scores import TaskBoard
 from fair_envs.metrics import Estimate
 from fair_envs.metrics.inference import p_value, shown, shown_outside, welch
 
-ALIKE = {"equal_opportunity", "predictive_equality", "demographic_parity"}
-
 
 class FailedControlError(RuntimeError):
     """A control failed: the leaderboard cannot be trusted, and is not written."""

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import fair_envs
 from fair_envs.assessment import Evaluation, evaluate
 from fair_envs.assessment.policies import scripted_in
 from fair_envs.evaluation.deciders import Rejecting
 from fair_envs.experiments.jobs import RECORD, Job
-from fair_envs.experiments.seeds import SeedRow
 from fair_envs.registration import TABLE
 from fair_envs.support.files import read_json
-from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
+from fair_envs.support.seeds import first_test_seed
 from fair_envs.tasks import task_of
 
 REWARD_ONLY = "ppo"
@@ -28,7 +26,6 @@ RANDOM = "random"
 SHUFFLES = 50  # relabellings of a noise floor
 AGAIN_SEEDS = 1000  # first seed of `AGAIN`
 RUN = "run"  # the folder of a cell's run
-FOUND = "numbers.json"
 
 
 class ArmKey(NamedTuple):
@@ -165,12 +162,11 @@ class TrainedCell(Job):
         )
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write the run and the numbers of its evaluation."""
+        """Write the run, and return the numbers of its evaluation."""
         started = time.process_time()
         self.train(part / RUN)
         seconds = time.process_time() - started
-        write_numbers(self.evaluation(part / RUN), part)
-        return {"seconds": seconds}
+        return {"seconds": seconds, **outcome(self.evaluation(part / RUN))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,9 +203,8 @@ class PolicyCell(Job):
         return evaluated(self.env_id, policy, seed=self.seed, episodes=self.episodes, parameters=self.parameters)
 
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write the numbers of the evaluation."""
-        write_numbers(self.evaluation(), part)
-        return {"seconds": 0.0}
+        """Return the numbers of the evaluation."""
+        return {"seconds": 0.0, **outcome(self.evaluation())}
 
 
 Cell = TrainedCell | PolicyCell
@@ -245,7 +240,7 @@ def trainings(scale: Scale, env_id: str) -> Iterator[tuple[ArmKey, dict[str, flo
     of_all = {method.name: method for method in methods()}
     for name in dict.fromkeys([REWARD_ONLY, AGAIN, *(scale.methods or of_all)]):
         method = of_all[REWARD_ONLY if name == AGAIN else name]
-        if method.policy is None or method.reason(env_id, rules, {}):
+        if not method.plays(env_id, rules, {}):
             continue
         if method.strength is None:
             yield ArmKey(env_id, name), {}
@@ -270,11 +265,6 @@ def trained(scale: Scale, key: ArmKey, given: Mapping[str, float], seed: int) ->
         given={**own, "parameters": dict(scale.parameters)},
         episodes=scale.episodes(key.env_id),
     )
-
-
-def first_test_seed(seed: int) -> int:
-    """Return the seed of the first test episode of a training seed."""
-    return TEST_SEEDS + TEST_EACH * seed
 
 
 def evaluated(env_id: str, policy: Any, *, seed: int, episodes: int, parameters: Mapping[str, Any]) -> Evaluation:
@@ -314,21 +304,12 @@ def fingerprint(found: Evaluation) -> str:
     return hashlib.sha256(json.dumps(bits).encode()).hexdigest()[:16]
 
 
-def write_numbers(found: Evaluation, folder: Path) -> None:
-    """Write the numbers of an evaluation, and their fingerprint."""
-    content = {"numbers": numbers_of(found), "fingerprint": fingerprint(found), "version": fair_envs.__version__}
-    (folder / FOUND).write_text(json.dumps(content, indent=1) + "\n")
+def outcome(found: Evaluation) -> dict[str, Any]:
+    """Return what a cell's record keeps of an evaluation: the columns, and the fingerprint of the exact result."""
+    return {"numbers": numbers_of(found), "result": fingerprint(found)}
 
 
-def row_of(key: ArmKey, seed: int, cell: Cell, folder: Path) -> SeedRow:
-    """Return the row of a finished cell."""
-    record, found = read_json(folder / RECORD, dict), read_json(folder / FOUND, dict)
-    return SeedRow(
-        arm=str(key),
-        seed=seed,
-        job=cell.identity,
-        code=record["sources"],
-        seconds=record["seconds"],
-        numbers=found["numbers"],
-        result=found["fingerprint"],
-    )
+def stored_numbers(key: ArmKey, folder: Path) -> Mapping[str, float]:
+    """Return the columns of a finished cell."""
+    numbers: Mapping[str, float] = read_json(folder / RECORD, dict)["numbers"]
+    return numbers

@@ -1,6 +1,6 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from fair_envs.experiments import tables
-from fair_envs.experiments.seeds import TABLE, Arm, write_rows
+from fair_envs.experiments.figures import dot_plot, pyplot, save_figure
+from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, write_rows
 from fair_envs.leaderboard.controls import Control, check, controls
 from fair_envs.leaderboard.jobs import AGAIN, RANDOM, REWARD_ONLY, ArmKey
-from fair_envs.leaderboard.scores import LITTLE, Score, TaskBoard, boards_of, scores
+from fair_envs.leaderboard.scores import LITTLE, Score, TaskBoard, boards_of, points, scores
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.support.aliases import Floats
 from fair_envs.support.files import write_json
-from fair_envs.support.plotting import pyplot, save_figure
 from fair_envs.support.progress import progress_bar
 from fair_envs.tasks import task_of
 
@@ -60,7 +59,7 @@ class Page:
         check(self.controls)
         out.mkdir(parents=True, exist_ok=True)
         write_rows(out / TABLE, [row for arm in self.arms.values() for row in arm.rows])
-        write_json(out / "leaderboard.json", {"scale": self.scale})
+        (out / BEGUN).write_text(self.scale)
         write_json(out / "scores.json", self.as_dict())
         with progress_bar("drawing", total=len(self.boards) + 1, unit="figures", shown=progress) as advance:
             draw_scores(self.scores, out / "scores.png")
@@ -256,23 +255,11 @@ def _share(estimate: Estimate) -> str:
 
 def draw_scores(found: Mapping[str, Score], path: Path) -> None:
     """Save the scores of the methods as dots with intervals, best first."""
-    plt = pyplot()
-    columns = {
-        "area": "area (1 is ideal)",
-        "performance": "performance (PPO 1)",
-        "unfairness": "unfairness (PPO 1)",
+    titles = {"area": "area (1 is ideal)", "performance": "performance (PPO 1)", "unfairness": "unfairness (PPO 1)"}
+    panels = {
+        title: {name: {"score": getattr(one, field)} for name, one in found.items()} for field, title in titles.items()
     }
-    figure, axes = plt.subplots(1, 3, figsize=(11, 1.2 + 0.27 * max(1, len(found))), sharey=True, layout="constrained")
-    for axis, (field, title) in zip(axes, columns.items(), strict=True):
-        for k, one in enumerate(found.values()):
-            e: Estimate = getattr(one, field)
-            axis.errorbar(
-                e.value, -k, xerr=[[e.value - e.low], [e.high - e.value]], fmt="o", color="#0072b2", capsize=2
-            )
-        axis.set_yticks(-np.arange(len(found)), list(found))
-        axis.set_title(title)
-        axis.grid(color="#dddddd", linewidth=0.6)
-    save_figure(figure, path)
+    dot_plot(panels, path, label="interquartile mean over tasks and seeds")
 
 
 def draw_task(board: TaskBoard, path: Path) -> None:
@@ -281,11 +268,11 @@ def draw_task(board: TaskBoard, path: Path) -> None:
     figure, axis = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
     styles = ("o-", "s--", "^:")
     for k, method in enumerate([*board.methods, REWARD_ONLY]):
-        points = _points(board.of(method).values())
-        axis.plot(points[:, 0], points[:, 1], styles[k // 10 % 3], color=f"C{k % 10}", markersize=4, label=method)
+        performance, gap = np.array([points(arm).mean(axis=0) for arm in board.of(method).values()]).T
+        axis.plot(gap, performance, styles[k // 10 % 3], color=f"C{k % 10}", markersize=4, label=method)
     shown = [name for name in board.untrained if name == RANDOM or name in board.rules or name in board.bounds]
     for k, name in enumerate(shown):
-        ((x, y),) = _points([board.arms[ArmKey(board.env_id, name)]])
+        y, x = points(board.arms[ArmKey(board.env_id, name)]).mean(axis=0)
         axis.plot(x, y, "k*" if name != RANDOM else "kx", markersize=8)
         text = name + (" (bound)" if name in board.bounds else "")
         below = 4 if k % 2 else -11  # so that neighbouring names do not overlap
@@ -295,8 +282,3 @@ def draw_task(board: TaskBoard, path: Path) -> None:
     axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)
     figure.legend(loc="outside right upper", fontsize="small")
     save_figure(figure, path)
-
-
-def _points(arms: Iterable[Arm]) -> Floats:
-    """Return the mean gaps and performances of arms, shape (n, 2)."""
-    return np.array([(arm.values("gap").mean(), arm.values("performance").mean()) for arm in arms])

@@ -13,11 +13,10 @@ from fair_envs.baselines.agents import AgentsPolicy
 from fair_envs.baselines.training import Training
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, scenes
-from fair_envs.experiments import tables
+from fair_envs.experiments import figures, tables
 from fair_envs.experiments.executors import run_cells
 from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.metrics import Estimate
-from fair_envs.reproduction import figures
 from fair_envs.reproduction.experiment import Cell, read_policy, read_result
 from fair_envs.reproduction.lamalfa2025.jobs import ACTIONS
 from fair_envs.reproduction.lamalfa2025.report import WORDS

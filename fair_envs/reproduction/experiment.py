@@ -16,7 +16,7 @@ from fair_envs.baselines.training import LearningCurve, Training, isolated_rando
 from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
 from fair_envs.metrics import Returns
 from fair_envs.support.aliases import Floats, Ints
-from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
+from fair_envs.support.seeds import first_test_seed
 
 WEIGHTS = "weights.pt"  # file name of the trained policy's weights
 SENSITIVE = "sensitive"  # the attribute's name among the returns' attributes
@@ -85,7 +85,7 @@ def played_arrays(policy: Any, rules: Any, *, episodes: int, seed: int) -> dict[
         episodes: Number of episodes.
         seed: The training seed: each has test episodes of its own, so that seeds are independent evidence.
     """
-    settings: dict[str, Any] = {"episodes": episodes, "seed": TEST_SEEDS + TEST_EACH * seed}
+    settings: dict[str, Any] = {"episodes": episodes, "seed": first_test_seed(seed)}
     ordinary = play(policy, rules, **settings)
     arrays = {
         **returns_arrays("ordinary", ordinary.returns),

@@ -4,16 +4,14 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from fair_envs.experiments import tables
 from fair_envs.experiments.executors import FailedCellsError, check_engine
-from fair_envs.experiments.jobs import RECORD, Job
-from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, check_tables, fill, read_tables
+from fair_envs.experiments.jobs import Job
+from fair_envs.experiments.seeds import TABLE, Arm, begin, fill
 from fair_envs.reproduction.claims import Claim
-from fair_envs.support.files import read_json
 
 ScaleName = Literal["smoke", "small", "full"]
 PRINTED, REPAIRED = "as printed", "repaired"
@@ -225,53 +223,24 @@ class Study(Generic[ScaleT, KeyT]):
             FailedCellsError: Some cells failed; the report is written without them, unless an arm has no others.
         """
         check_engine(engine, jobs)
-        rows = self._open(out, scale=scale, seeds=seeds, resume=resume, merge_from=merge_from)
+        if seeds is not None and seeds < 1:
+            raise ValueError(f"seeds must be at least 1, got {seeds}")
+        rows = begin(out, scale=scale, known=self.scales, resume=resume, merge_from=merge_from)
         chosen = self.scales[scale]
         if seeds is not None:
             chosen = replace(cast(Any, chosen), seeds=seeds)
         groups = self.cells(chosen)
-        places: dict[str, tuple[KeyT, int]] = {}
-        for key, group in groups.items():
-            for seed, cell in enumerate(group):
-                places.setdefault(cell.identity, (key, seed))  # arms may share cells
-
-        def rows_of(cell: Job, folder: Path) -> list[SeedRow]:
-            key, seed = places[cell.identity]
-            record = read_json(folder / RECORD, dict)
-            about = {"job": cell.identity, "code": record["sources"], "seconds": record["seconds"]}
-            return [SeedRow(arm=str(key), seed=seed, numbers=self.numbers(key, folder), **about)]
-
-        in_rounds = [cell for several in zip_longest(*groups.values()) for cell in several if cell is not None]
-        filled = fill(rows, in_rounds, rows_of, out, engine=engine, jobs=jobs, progress=progress)
+        filled = fill(rows, groups, self.numbers, out, engine=engine, jobs=jobs, progress=progress)
         by_cell = {row.job: row for row in filled.rows}
         arms = {
             key: Arm(str(key), [by_cell[cell.identity] for cell in group if cell.identity in by_cell])
             for key, group in groups.items()
         }
-        failed = {f"{places[identity][0]} {places[identity][1]}": error for identity, error in filled.failed.items()}
+        failed, total = {f"{arm} {seed}": why for (arm, seed), why in filled.failed.items()}, len(filled.rows)
         if not all(arm.seeds for arm in arms.values()):
-            raise FailedCellsError(failed, len(places))
+            raise FailedCellsError(failed, total + len(failed))
         report = self.report(scale, chosen, arms, out)
         if not failed:
             return report.write()
         replace(report, failed=failed).write()
-        raise FailedCellsError(failed, len(places))
-
-    def _open(
-        self, out: Path, *, scale: str, seeds: int | None, resume: bool, merge_from: Sequence[Path]
-    ) -> list[SeedRow]:
-        """Return the rows that exist, in a new folder or in one that is resumed."""
-        if scale not in self.scales:
-            raise ValueError(f"scale must be one of {', '.join(map(repr, self.scales))}, got {scale!r}")
-        if seeds is not None and seeds < 1:
-            raise ValueError(f"seeds must be at least 1, got {seeds}")
-        check_tables(merge_from)
-        if out.exists() and not resume:
-            raise FileExistsError(f"out must be a new folder, or be resumed with resume=True (--resume), got {out}")
-        begun = out / "scale.txt"  # protects the report of another scale
-        if begun.is_file() and begun.read_text() != scale:
-            raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
-        rows = read_tables([*merge_from, *([out] if (out / TABLE).is_file() else [])])
-        (out / "cells").mkdir(parents=True, exist_ok=True)
-        begun.write_text(scale)
-        return rows
+        raise FailedCellsError(failed, total + len(failed))

@@ -6,6 +6,12 @@ TEST_SEEDS = 1_000_000
 TEST_EACH = 10_000
 """Number of seeds reserved for the test episodes of each training's policy."""
 
+
+def first_test_seed(seed: int) -> int:
+    """Return the seed of the first test episode of a training's seed, whose test episodes no other seed has."""
+    return TEST_SEEDS + TEST_EACH * seed
+
+
 TRAINING_SEEDS = 2**40
 SINGLE_SEEDS = 2**41
 LONG_TERM_SEEDS = 2**42

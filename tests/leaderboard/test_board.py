@@ -12,7 +12,7 @@ pytest.importorskip("moocore")
 
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.experiments.seeds import TABLE, read_rows, write_rows
+from fair_envs.experiments.seeds import BEGUN, TABLE, read_rows, write_rows
 from fair_envs.leaderboard import board, jobs
 from fair_envs.leaderboard.jobs import ArmKey, Scale
 from fair_envs.registration import TABLE as IDS
@@ -75,21 +75,21 @@ def test_a_policy_that_is_trained_again_is_the_same(out: Path) -> None:
 
 def test_a_changed_result_is_noticed(out: Path, tmp_path: Path) -> None:
     rows = [replace(row, result="0" * 16) for row in read_rows(out)]
-    (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
+    (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, rows)
     assert not board.verify("FairLending-v0/max-reward/0", tmp_path).same
 
 
 def test_changed_numbers_are_noticed(out: Path, tmp_path: Path) -> None:
     rows = [replace(row, numbers={**row.numbers, "performance": 999.0}) for row in read_rows(out)]
-    (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
+    (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, rows)
     found = board.verify("FairLending-v0/max-reward/0", tmp_path)
     assert found.stored == found.found and not found.same
 
 
 def test_rows_of_other_cells_are_not_mixed_in(out: Path, tmp_path: Path) -> None:
-    (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
+    (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     others = [replace(row, job="other" + row.job) for row in read_rows(out)]
     write_rows(tmp_path / TABLE, [*others, *read_rows(out)])
     assert board.arms_in(tmp_path) == board.arms_in(out)
@@ -115,7 +115,7 @@ def test_a_failed_cell_is_named_and_the_others_are_kept(
 def test_errors_of_verification_say_what_to_do(out: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"row must be one of the table, such as FairLending-v0/random/0, got 'x'"):
         board.verify("x", out)
-    (tmp_path / "leaderboard.json").write_text((out / "leaderboard.json").read_text())
+    (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, read_rows(out))
     with pytest.raises(ValueError, match=r"train it again with retrain=True \(--retrain\)"):
         board.verify("FairLending-v0/ppo/0", tmp_path)

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from fair_envs.experiments import figures
 from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import mean_interval
-from fair_envs.reproduction import figures
 
 ONE, OTHER = mean_interval([1.0, 2.0, 4.0]), mean_interval([3.0, 3.5, 5.0])
 

@@ -27,7 +27,7 @@ from fair_envs.reproduction.cimpean2025.published import DISTANCES, ENV_IDS, MEA
 from fair_envs.reproduction.cimpean2025.representatives import representative_subset
 from fair_envs.reproduction.cimpean2025.results import REWARD
 from fair_envs.support.aliases import Flags, Floats
-from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
+from fair_envs.support.seeds import TEST_EACH, first_test_seed
 from fair_envs.wrappers import FairnessObjectives
 
 PUBLISHED_IF, PUBLISHED_CSC = "IF eq. 8", "CSC published"
@@ -141,7 +141,7 @@ class PolicyTests:
         return found
 
     def _how(self, further: int) -> dict[str, Any]:
-        seed = TEST_SEEDS + TEST_EACH * self.seed + further
+        seed = first_test_seed(self.seed) + further
         return {"groups": GROUPS[self.world], "seed": seed, "deterministic": self.deterministic}
 
 

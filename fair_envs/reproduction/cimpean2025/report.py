@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.experiments import tables
+from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.metrics.inference import fisher, welch
 from fair_envs.metrics.intervals import share_interval
-from fair_envs.reproduction import figures, study
+from fair_envs.reproduction import study
 from fair_envs.reproduction.cimpean2025.jobs import (
     CONSTANT,
     IDENTICAL,

@@ -23,7 +23,7 @@ from fair_envs.metrics import team_fairness
 from fair_envs.metrics.inference import noise_floor
 from fair_envs.registration import make_rules
 from fair_envs.support.aliases import Flags, Floats
-from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
+from fair_envs.support.seeds import first_test_seed
 
 Label = str
 
@@ -214,7 +214,7 @@ class ScriptedTeamCell(Job):
         """Write the played episodes."""
         started = time.process_time()
         rules = make_rules("FairPursuit-v0", **self.parameters)
-        first = TEST_SEEDS + TEST_EACH * self.seed
+        first = first_test_seed(self.seed)
         team = TEAMS[self.name](rules, self.seed)
         found = evaluate_speeds(team, rules, speeds=self.speeds, episodes=self.episodes, seed=first)
         np.savez_compressed(part / "arrays.npz", **arrays_of({"last": found}))  # type: ignore[arg-type]
@@ -246,7 +246,7 @@ class TeamCell(Job):
             model = train_team(self.training, follow=follow, rows=rows)
         seconds = time.process_time() - started
         rules = make_rules(self.training.env_id, **self.training.parameters)
-        states, first = follow.states if follow else {}, TEST_SEEDS + TEST_EACH * self.training.seed
+        states, first = follow.states if follow else {}, first_test_seed(self.training.seed)
         settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}
         with isolated_random_state(1):
             plays = dict(play_levels(model, states, rules, **settings))

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fair_envs.experiments import tables
+from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval, share_interval
 from fair_envs.metrics.inference import MOST_SEEDS, all_within, fisher, holm, shown, shown_outside, welch
 from fair_envs.registration import make_rules
-from fair_envs.reproduction import figures, study
+from fair_envs.reproduction import study
 from fair_envs.reproduction.claims import (
     NOT_RUN,
     Claim,

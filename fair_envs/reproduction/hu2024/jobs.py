@@ -32,7 +32,7 @@ from fair_envs.experiments.jobs import Job, read_cell
 from fair_envs.reproduction.hu2024.allocator import SameUnits
 from fair_envs.reproduction.hu2024.lender import ClosingLender
 from fair_envs.reproduction.hu2024.processes import ENV_IDS, MassagedPolicy, World, watch
-from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
+from fair_envs.support.seeds import first_test_seed
 
 Label = str
 AnyTraining = LongTermTraining | ObjectiveTraining | CPOTraining
@@ -340,7 +340,7 @@ class ScriptedCell(Job):
             AGENTS[self.world][self.name],
             episodes=self.episodes,
             steps=self.steps,
-            seed=TEST_SEEDS + TEST_EACH * self.seed,
+            seed=first_test_seed(self.seed),
             parameters={},
             rng=rng,
         )
@@ -399,7 +399,7 @@ class LearnedCell(Job):
                 player,
                 episodes=self.episodes,
                 steps=self.steps,
-                seed=TEST_SEEDS + TEST_EACH * self.training.seed,
+                seed=first_test_seed(self.training.seed),
                 parameters=self.training.parameters,
             )
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fair_envs.experiments import tables
+from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import AT, Arm, Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.metrics.inference import p_value, welch
-from fair_envs.reproduction import figures, study
+from fair_envs.metrics.inference import p_value
+from fair_envs.reproduction import study
 from fair_envs.reproduction.claims import Claim, Outcome, everywhere_below, somewhere_above
 from fair_envs.reproduction.hu2024.jobs import (
     AS_CODED,
@@ -38,7 +38,6 @@ from fair_envs.reproduction.hu2024.processes import World
 from fair_envs.reproduction.hu2024.published import PLOTTED
 from fair_envs.reproduction.hu2024.tuning import TuningReport
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Size
-from fair_envs.support.aliases import Floats
 
 FIGURES: Mapping[World, str] = {"lending": "Fig. 1", "attention": "Fig. 3", "epidemic": "Fig. 4"}
 UTILITY: Mapping[World, str] = {
@@ -67,32 +66,6 @@ The paper's PPO and A-PPO have no printed scaling of their own; those "as coded"
 OTHERS = ("ELBERT", "return parity", "PPO-Lagrangian")
 
 
-@dataclass(frozen=True)
-class Tested:
-    """An arm in one of its tests.
-
-    Attributes:
-        arm: The arm.
-        prefix: Prefix of the test's numbers.
-    """
-
-    arm: Arm
-    prefix: str = ""
-
-    def values(self, name: str) -> Floats:
-        """Return a number of each seed."""
-        return self.arm.values(self.prefix + name)
-
-    def estimate(self, name: str) -> Estimate:
-        """Return a number's mean over the seeds."""
-        return self.arm.estimate(self.prefix + name)
-
-    def minus(self, other: "Tested", name: str) -> Estimate:
-        """Return this number minus that of another arm, not paired."""
-        own, others = self.values(name), other.values(name)
-        return welch(own[own == own], others[others == others])  # without undefined ones
-
-
 @dataclass(frozen=True, kw_only=True)
 class Report(study.Report[Scale]):
     """The tables, figures and verdicts of the study; the keys of the arms are pairs of a process and a name."""
@@ -106,15 +79,15 @@ class Report(study.Report[Scale]):
         """Return an arm."""
         return self.arms[Key(world, name)]
 
-    def of(self, world: World) -> dict[Label, Tested]:
+    def of(self, world: World) -> dict[Label, Arm]:
         """Return the tests on a process; those with a shield or with the most likely actions are separate ones."""
         found = {}
         for key, arm in self.arms.items():
             if key.world == world:
-                found[key.label] = Tested(arm)
+                found[key.label] = arm
                 for ending, prefix in ((SHIELDED, SHIELD), (MOST_PROBABLE, LIKELIEST)):
                     if prefix + "short" in arm.names:
-                        found[key.label + ending] = Tested(arm, prefix)
+                        found[key.label + ending] = arm.part(prefix)
         return found
 
     # ------------------------------------------------------------------------------------------------- claims
@@ -346,13 +319,13 @@ class Report(study.Report[Scale]):
                 name,
                 *(self._cell(world, name, tested, column) for column in SUMMARIES[world]),
                 met(tested.estimate(LIMITED[world]), LIMITS[world]),
-                str(tested.arm.seeds),
+                str(tested.seeds),
             ]
             for name, tested in self.of(world).items()
         ]
         return tables.markdown(header, rows)
 
-    def _cell(self, world: World, name: Label, tested: Tested, column: str) -> str:
+    def _cell(self, world: World, name: Label, tested: Arm, column: str) -> str:
         digits = SUMMARIES[world][column].digits
         shown = tables.show(tested.estimate(column), digits=digits)
         floor = tested.estimate(NOISE + column).value

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fair_envs.experiments import tables
+from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, disparity_ratio, mean_interval
 from fair_envs.metrics.inference import welch
 from fair_envs.metrics.intervals import summed_interval
-from fair_envs.reproduction import figures, study
+from fair_envs.reproduction import study
 from fair_envs.reproduction.claims import (
     Claim,
     Outcome,

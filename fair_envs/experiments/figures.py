@@ -8,7 +8,6 @@ import numpy as np
 
 from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.support.plotting import pyplot, save_figure
 
 GREY = "#888888"
 INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
@@ -57,7 +56,6 @@ def course_plot(
     *,
     points: Mapping[str, Mapping[str, Mapping[int, float]]],
     label: str = "step",
-    each_seed: bool = False,
 ) -> None:
     """Save one panel for each number: its curves with intervals over seeds, and crosses for other values.
 
@@ -66,7 +64,6 @@ def course_plot(
         path: Path of the picture.
         points: Title to agents to times and values, drawn as crosses in the agent's colour.
         label: Label of the horizontal axis.
-        each_seed: Whether to draw a thin line per seed instead of intervals, which mean little for three seeds.
     """
     figure, grid = _grid(len(panels), columns=3, size=(5, 3.8))
     colours = {
@@ -76,9 +73,6 @@ def course_plot(
         for name, curve in agents.items():
             estimates = [mean_interval(column) for column in curve.seeds.T]
             axis.plot(curve.times, [e.value for e in estimates], color=colours[name], label=name)
-            if each_seed:
-                axis.plot(curve.times, curve.seeds.T, color=colours[name], linewidth=0.6, alpha=0.6)
-                continue
             low, high = [e.low for e in estimates], [e.high for e in estimates]
             axis.fill_between(curve.times, low, high, color=colours[name], alpha=0.15)
         for name, read in points.get(title, {}).items():
@@ -133,3 +127,27 @@ def _grid(panels: int, *, columns: int, size: tuple[float, float], **settings: A
     for axis in grid.flat[panels:]:
         axis.set_visible(False)
     return figure, grid
+
+
+def pyplot() -> Any:
+    """Return matplotlib's pyplot with a backend that does not need a screen.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+    except ImportError as error:
+        needed = "plots need matplotlib; install it with: pip install 'fair-envs[baselines]'"
+        raise ImportError(needed) from error
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Save a figure in a folder, which is created, and close it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    pyplot().close(figure)
