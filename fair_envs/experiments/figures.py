@@ -1,6 +1,6 @@
 """Plots of arms: dots with intervals, curves over time, and two numbers against each other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ def dot_plot(
     path: Path,
     *,
     label: str,
-    line: float | None = None,
+    lines: Sequence[float] = (),
 ) -> None:
     """Save one panel for each title, with a row for each arm: dots with the intervals of one or more numbers.
 
@@ -26,10 +26,11 @@ def dot_plot(
         panels: Title to arms to numbers; a number has one colour in all panels.
         path: Path of the picture.
         label: Label of the horizontal axis.
-        line: A value to mark; None: none.
+        lines: Values to mark.
     """
     tallest = max(len(arms) for arms in panels.values())
-    figure, grid = _grid(len(panels), columns=3, size=(4.6, 1.1 + 0.27 * tallest), sharex=True)
+    fullest = min((3, 2), key=lambda columns: -len(panels) % columns)
+    figure, grid = _grid(len(panels), columns=fullest, size=(4.6, 1.1 + 0.27 * tallest), sharex=True)
     names = dict.fromkeys(name for arms in panels.values() for numbers in arms.values() for name in numbers)
     colours = dict(zip(names, (WITHOUT, WITH, GREY, INK, *(f"C{k}" for k in range(10))), strict=False))
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
@@ -37,7 +38,7 @@ def dot_plot(
             for name, e in numbers.items():
                 error = [[e.value - e.low], [e.high - e.value]]
                 axis.errorbar(e.value, -k, xerr=error, fmt="o", color=colours[name], markersize=4, capsize=2)
-        if line is not None:
+        for line in lines:
             axis.axvline(line, color=INK, linewidth=0.8, linestyle=":")
         axis.set_yticks(-np.arange(len(arms)), list(arms), fontsize="small")
         axis.set(title=title, ylim=(0.5 - len(arms), 0.5))

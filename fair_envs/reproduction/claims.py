@@ -1,14 +1,17 @@
 """A paper's claims, and their verdicts from estimates with intervals."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fair_envs.experiments.tables import markdown, show
 from fair_envs.metrics import Estimate
 from fair_envs.metrics.inference import all_show, all_within, shown, shown_outside, units_needed
 
 Estimates = Mapping[Any, Estimate]
+ByRow = Mapping[str, Mapping[str, Estimate]]
+"""Numbers by row of a figure and method."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +45,88 @@ NOT_RUN = Outcome(None, run=False)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The numbers that a claim is tested with, as they are drawn.
+
+    Attributes:
+        label: What they are, with their unit.
+        bounds: The bounds that their intervals must exclude.
+        panels: The numbers by panel of the figure, row and method.
+        digits: Number of decimal places in words.
+    """
+
+    label: str
+    bounds: tuple[float, ...]
+    panels: Mapping[str, ByRow]
+    digits: int = 3
+
+    def by_method(self) -> dict[str, dict[str, dict[str, Estimate]]]:
+        """Return the numbers by method, panel and row."""
+        found: dict[str, dict[str, dict[str, Estimate]]] = {}
+        for panel, rows in self.panels.items():
+            for row, methods in rows.items():
+                for method, e in methods.items():
+                    found.setdefault(method, {}).setdefault(panel, {})[row] = e
+        return found
+
+    def outcomes(self, test: Callable[[Estimates], Outcome]) -> dict[str, dict[str, Outcome]]:
+        """Return the outcomes of a test by method and panel; each has the rows of one panel and method."""
+        return {
+            method: {panel: test(rows) for panel, rows in panels.items()} for method, panels in self.by_method().items()
+        }
+
+    def extremes(self) -> str:
+        """Return a table with the lowest and the highest number of each method and panel."""
+        return markdown(
+            ["method", "", "lowest", "highest"],
+            [
+                [method, panel, *self._ends(rows)]
+                for method, panels in self.by_method().items()
+                for panel, rows in panels.items()
+            ],
+        )
+
+    def _ends(self, rows: Mapping[str, Estimate]) -> list[str]:
+        ordered = sorted(rows.items(), key=lambda item: item[1].value)
+        ends = [f"{row}: " * bool(row) + show(e, digits=self.digits) for row, e in (ordered[0], ordered[-1])]
+        return ends if len(rows) > 1 else [*ends[:1], ""]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        plain = {
+            method: {panel: {row: e.as_dict() for row, e in rows.items()} for panel, rows in panels.items()}
+            for method, panels in self.by_method().items()
+        }
+        return {"label": self.label, "bounds": self.bounds, "numbers": plain}
+
+
+def by_row(found: Mapping[str, Mapping[str, Estimate]]) -> ByRow:
+    """Return numbers by method and row as numbers by row and method, in the order of the method with most rows."""
+    rows = dict.fromkeys(row for each in sorted(found.values(), key=len, reverse=True) for row in each)
+    return {row: {method: each[row] for method, each in found.items() if row in each} for row in rows}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A claim of the paper, with the verdicts of our runs.
 
     Attributes:
         text: The claim.
         outcomes: The outcomes of its tests, by method (``"as printed"``, ``"repaired"``) and then by test.
-        evidence: The numbers behind them.
+        evidence: The numbers behind them in words.
         refuted: What would refute it.
         earlier: The verdict in the previous version of the page; "" if there was none.
         reason: Why the verdict changed, or why there was none.
+        measured: The numbers behind it for a figure; None: it has none.
     """
 
     text: str
     outcomes: Mapping[str, Mapping[str, Outcome]]
-    evidence: str
     refuted: str
+    evidence: str = ""
     earlier: str = ""
     reason: str = ""
+    measured: Measured | None = None
 
     def verdict(self, method: str) -> str:
         """Return the verdict on a method in words."""
@@ -68,7 +135,8 @@ class Claim:
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         verdicts = {method: self.verdict(method) for method in self.outcomes}
-        return {**vars(self), "outcomes": verdicts}
+        measured = None if self.measured is None else self.measured.as_dict()
+        return {**vars(self), "outcomes": verdicts, "measured": measured}
 
 
 def verdict(outcomes: Mapping[str, Outcome]) -> str:

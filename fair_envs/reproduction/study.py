@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
 
-from fair_envs.experiments import tables
+from fair_envs.experiments import figures, tables
 from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.jobs import Job
 from fair_envs.experiments.seeds import TABLE, Arm, begin, fill
@@ -102,7 +102,8 @@ class Report(ABC, Generic[ScaleT]):
         yield tables.markdown(["", "ours", "the paper's", "factor"], [_size(line) for line in self.sizes()])
         yield "## Verdicts"
         yield self._verdicts(claims)
-        yield from (f"**{k}. {claim.text}** {claim.evidence}" for k, claim in enumerate(claims, start=1))
+        for k, claim in enumerate(claims, start=1):
+            yield from self._evidence(k, claim)
         for title, text in self.sections().items():
             yield f"## {title}"
             yield text
@@ -114,6 +115,22 @@ class Report(ABC, Generic[ScaleT]):
         yield "\n".join(f"{k}. {claim.refuted}" for k, claim in enumerate(claims, start=1))
         yield "## The command"
         yield self._made()
+
+    def _evidence(self, k: int, claim: Claim) -> Iterator[str]:
+        """Yield the numbers behind claim k, with a figure of the tested ones."""
+        title, measured = f"**{k}. {claim.text}**", claim.measured
+        if measured is None:
+            yield f"{title} {claim.evidence}"
+            return
+        bounds = " and ".join(f"{bound:g}" for bound in measured.bounds)
+        label = f"{measured.label[0].upper()}{measured.label[1:]}, tested against {bounds}."
+        yield " ".join(filter(None, (title, claim.evidence, label)))
+        drawn = {panel: rows for panel, rows in measured.panels.items() if rows}
+        if drawn:
+            yield measured.extremes()
+            file = f"claim-{k}.png"
+            figures.dot_plot(drawn, self.out / file, label=measured.label, lines=measured.bounds)
+            yield f"![Claim {k}: {measured.label}; the dotted line is the bound.]({file})"
 
     def _verdicts(self, claims: Sequence[Claim]) -> str:
         header = ["", "claim", "the method as printed", "our repair", "earlier verdict", "why it changed"]

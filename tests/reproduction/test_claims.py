@@ -7,8 +7,10 @@ from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.reproduction.claims import (
     NOT_RUN,
     Claim,
+    Measured,
     Outcome,
     both,
+    by_row,
     everywhere_above,
     everywhere_below,
     everywhere_within,
@@ -111,3 +113,24 @@ def test_a_verdict_names_the_tests_that_differ(outcomes: dict[str, Outcome], wor
     assert claim.verdict("as printed") == words
     assert claim.verdict("repaired") == "Not run"
     assert claim.as_dict()["outcomes"] == {"as printed": words}
+
+
+def test_tested_numbers_are_judged_by_method_and_panel() -> None:
+    found = Measured(
+        label="reduction, in percent",
+        bounds=(50,),
+        panels={
+            "ten": by_row({"as printed": {"b": of(10, 20)}, "repaired": {"a": of(60, 70), "b": of(0, 9)}}),
+            "extended": by_row({"repaired": {"a": of(1, 2)}}),
+        },
+        digits=0,
+    )
+    assert list(found.panels["ten"]) == ["a", "b"]  # the order of the method with most rows
+    judged = found.outcomes(lambda rows: somewhere_above(rows, 50))
+    assert {method: {panel: one.holds for panel, one in of.items()} for method, of in judged.items()} == {
+        "as printed": {"ten": False},
+        "repaired": {"ten": True, "extended": False},
+    }
+    assert "| repaired | ten | b: 4 [0, 9] | a: 65 [60, 70] |" in found.extremes()
+    assert "| as printed | ten | b: 15 [10, 20] |  |" in found.extremes()
+    assert found.as_dict()["numbers"]["repaired"]["extended"]["a"]["low"] == 1

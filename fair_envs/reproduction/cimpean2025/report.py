@@ -187,6 +187,7 @@ class Report(study.Report[Scale]):
             text=f"{words.pop('text')} ({world})",
             outcomes=outcomes,
             evidence=evidence,
+            measured=None,
             **words,
         )
 

@@ -12,11 +12,19 @@ from pathlib import Path
 
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import AT, Arm, Curve
-from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.metrics.inference import p_value
 from fair_envs.reproduction import study
-from fair_envs.reproduction.claims import Claim, Outcome, everywhere_below, somewhere_above
+from fair_envs.reproduction.claims import (
+    ByRow,
+    Claim,
+    Estimates,
+    Measured,
+    Outcome,
+    by_row,
+    everywhere_below,
+    somewhere_above,
+)
 from fair_envs.reproduction.hu2024.jobs import (
     AS_CODED,
     AS_PRINTED,
@@ -54,13 +62,11 @@ WAYS: Mapping[str, str] = {"as plotted": ", as plotted", "truly": ""}
 LIMITED: Mapping[World, str] = {"lending": "of all", "attention": "short", "epidemic": "short"}
 """The number that is compared with the limit of each process."""
 
-FORMS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    PRINTED: {"": (AS_PRINTED, ""), "as coded, ": (AS_CODED, AS_CODED)},
-    REPAIRED: {"": ("", "")},
-}
-"""For each method that gets a verdict: what its tests are called, and the endings of the names of F-PPO and the others.
+CODED = "as coded"
+FORMS: Mapping[str, tuple[str, str]] = {PRINTED: (AS_PRINTED, ""), CODED: (AS_CODED, AS_CODED), REPAIRED: ("", "")}
+"""The endings of the names of F-PPO and of the others: the method as printed, the published code, and our repair.
 
-The paper's PPO and A-PPO have no printed scaling of their own; those "as coded" are compared with each other.
+The paper's PPO and A-PPO have no printed scaling of their own; those as coded are compared with each other.
 """
 
 OTHERS = ("ELBERT", "return parity", "PPO-Lagrangian")
@@ -106,38 +112,33 @@ class Report(study.Report[Scale]):
             self._variants(),
         ]
 
-    def _tests(
-        self,
-        found: Callable[[str, str, str], Mapping[str, Estimate]],
-        test: Callable[[Mapping[str, Estimate]], Outcome],
-    ) -> tuple[dict[str, dict[str, Outcome]], str]:
-        """Return the outcomes of a test of each method in both ways, and its evidence.
+    def _claim(self, measured: Measured, test: Callable[[Estimates], Outcome], **words: str) -> Claim:
+        """Return a claim whose test is made in each panel; those of the published code count as printed."""
+        judged = measured.outcomes(test)
+        coded = {f"{CODED}, {panel}": outcome for panel, outcome in judged.get(CODED, {}).items()}
+        outcomes = {PRINTED: {**judged.get(PRINTED, {}), **coded}, REPAIRED: judged.get(REPAIRED, {})}
+        return Claim(outcomes=outcomes, measured=measured, **words)
+
+    def _ways(self, found: Callable[[str, str, str], Mapping[str, Estimate]]) -> dict[str, ByRow]:
+        """Return a panel for each definition of a measure.
 
         Args:
-            found: Returns the estimates, from the endings of F-PPO's name, of the others' names and of the number.
-            test: The test of these estimates.
+            found: Returns the numbers, from the endings of F-PPO's name, of the others' names and of the number.
         """
-        outcomes: dict[str, dict[str, Outcome]] = {}
-        told = []
-        for method, forms in FORMS.items():
-            outcomes[method] = {}
-            for form, (own, others) in forms.items():
-                for way, ending in WAYS.items():
-                    estimates = found(own, others, ending)
-                    outcomes[method][form + way] = test(estimates)
-                    told.append(f"{form or method + ', '}{way}: {listed(estimates)}")
-        return outcomes, "; ".join(told) + "."
+        return {
+            way: by_row({method: found(own, others, ending) for method, (own, others) in FORMS.items()})
+            for way, ending in WAYS.items()
+        }
 
     def _below(self) -> Claim:
         def gaps(own: str, others: str, ending: str) -> dict[str, Estimate]:
-            names = ("EO", "A-PPO" + others, "F-PPO" + own)
-            return {name: self.arm("lending", name).estimate("short" + ending) for name in names}
+            names = {"EO": "", "A-PPO": others, "F-PPO": own}
+            return {name: self.arm("lending", name + form).estimate("short" + ending) for name, form in names.items()}
 
-        outcomes, evidence = self._tests(gaps, lambda found: everywhere_below(found, BELOW))
-        return Claim(
+        return self._claim(
+            Measured(label="short-term unfairness (gap)", bounds=(BELOW,), panels=self._ways(gaps)),
+            lambda found: everywhere_below(found, BELOW),
             text=f"In lending, EO, A-PPO and F-PPO keep short-term unfairness below {BELOW:g}.",
-            outcomes=outcomes,
-            evidence="Gap. " + evidence,
             refuted=f"One of the three with a gap above {BELOW:g}.",
             earlier="undecided",
             reason="More seeds, and the printed method.",
@@ -150,78 +151,71 @@ class Report(study.Report[Scale]):
             fair = self.arm(world, "F-PPO" + own)
             return {f"minus {name}": fair.minus(self.arm(world, name + other), column + ending) for name in others}
 
-        outcomes, evidence = self._tests(differences, lambda found: everywhere_below(found, 0))
-        return Claim(
+        return self._claim(
+            Measured(
+                label=f"{column}-term unfairness of F-PPO minus that of another",
+                bounds=(0,),
+                panels=self._ways(differences),
+            ),
+            lambda found: everywhere_below(found, 0),
             text=f"In {world}, F-PPO has less {column}-term unfairness than {' and '.join(others)}.",
-            outcomes=outcomes,
-            evidence="F-PPO " + evidence,
             refuted=f"F-PPO with more than {' or '.join(others)}.",
             earlier=earlier,
             reason="More seeds, no pairing of seeds, tuned arms, and the printed method.",
         )
 
     def _price(self) -> Claim:
-        arms = {
-            (PRINTED, "cash"): ("PPO", "F-PPO" + AS_PRINTED),
-            (PRINTED, "as coded, cash"): ("PPO" + AS_CODED, "F-PPO" + AS_CODED),
-            (REPAIRED, "cash"): ("PPO", "F-PPO"),
-        }
         lost = {
-            test: self.arm("lending", fair).reduction(self.arm("lending", classic), "profit")
-            for test, (classic, fair) in arms.items()
+            method: {"": self.arm("lending", "F-PPO" + own).reduction(self.arm("lending", "PPO" + other), "profit")}
+            for method, (own, other) in FORMS.items()
         }
-        outcomes: dict[str, dict[str, Outcome]] = {PRINTED: {}, REPAIRED: {}}
-        for (method, test), e in lost.items():
-            outcomes[method][test] = everywhere_below({test: e}, LITTLE)
-        return Claim(
+        return self._claim(
+            Measured(
+                label="profit lost, in percent of PPO's", bounds=(LITTLE,), panels={"cash": by_row(lost)}, digits=1
+            ),
+            lambda found: everywhere_below(found, LITTLE),
             text=f"In lending, F-PPO's fairness costs little: at most {LITTLE:g} % of PPO's profit.",
-            outcomes=outcomes,
-            evidence="Profit lost, in percent of PPO's: "
-            + listed({f"{method}, {test}": e for (method, test), e in lost.items()}, digits=1)
-            + ".",
             refuted=f"A loss of more than {LITTLE:g} %.",
             earlier="holds",
             reason="More seeds, a ratio of means in place of a mean of ratios, and the printed method.",
         )
 
     def _massaging(self) -> Claim:
-        found = {
-            method: {
-                world: self.arm(world, "F-PPO" + own).minus(self.arm(world, "F-PPO-L" + own), TRAINED + "short")
-                for world in WORLDS
-            }
-            for method, own in ((PRINTED, AS_PRINTED), (REPAIRED, ""))
-        }
-        return Claim(
+        methods = {PRINTED: AS_PRINTED, REPAIRED: ""}
+
+        def change(world: World, own: str) -> Estimate:
+            return self.arm(world, "F-PPO" + own).minus(self.arm(world, "F-PPO-L" + own), TRAINED + "short")
+
+        return self._claim(
+            Measured(
+                label="mean disparity in the second half of the training, F-PPO minus F-PPO-L",
+                bounds=(0,),
+                panels={
+                    world: {"": {method: change(world, own) for method, own in methods.items()}} for world in WORLDS
+                },
+            ),
+            lambda found: everywhere_below(found, 0),
             text="Massaging lowers the short-term unfairness of the training (F-PPO against F-PPO-L).",
-            outcomes={
-                method: {world: everywhere_below({world: e}, 0) for world, e in each.items()}
-                for method, each in found.items()
-            },
-            evidence="Mean disparity in the second half of the training, F-PPO minus F-PPO-L. "
-            + "; ".join(f"{method}: {listed(each)}" for method, each in found.items())
-            + ".",
             refuted="A higher disparity with massaging.",
             earlier="holds",
             reason="More seeds, no pairing of seeds, and the printed method.",
         )
 
     def _shield(self, world: World) -> Claim:
-        names = {PRINTED: ("F-PPO" + AS_PRINTED,), REPAIRED: ("F-PPO", "F-PPO, shield")}
-        found = {
-            (method, way): {name: self.shield_effect(world, name, "short" + ending) for name in several}
-            for method, several in names.items()
+        names = {PRINTED: {"F-PPO": AS_PRINTED}, REPAIRED: {"F-PPO": "", "F-PPO, shield": ""}}
+        panels = {
+            way: by_row(
+                {
+                    method: {n: self.shield_effect(world, n + form, "short" + ending) for n, form in several.items()}
+                    for method, several in names.items()
+                }
+            )
             for way, ending in WAYS.items()
         }
-        outcomes: dict[str, dict[str, Outcome]] = {method: {} for method in names}
-        for (method, way), each in found.items():
-            outcomes[method][way] = everywhere_below(each, 0)
-        return Claim(
+        return self._claim(
+            Measured(label="unfairness behind the shield minus without", bounds=(0,), panels=panels),
+            lambda found: everywhere_below(found, 0),
             text=f"In {world}, massaging kept at evaluation lowers short-term unfairness.",
-            outcomes=outcomes,
-            evidence="Behind the shield minus without. "
-            + "; ".join(f"{method}, {way}: {listed(each)}" for (method, way), each in found.items())
-            + ".",
             refuted="More unfairness behind the shield.",
             earlier="undecided",
             reason="More seeds, and the printed method.",
@@ -235,24 +229,29 @@ class Report(study.Report[Scale]):
     def _variants(self) -> Claim:
         arms = self.of("lending")
         names = {
-            PRINTED: ["F-PPO" + AS_PRINTED + SHIELDED, "F-PPO-L" + AS_PRINTED],
-            REPAIRED: ["F-PPO" + SHIELDED, "F-PPO-L", "F-PPO, shield", "F-PPO, shield" + SHIELDED, KNOWN],
-        }
-        names[REPAIRED].append(KNOWN + SHIELDED)
+            PRINTED: {"F-PPO" + SHIELDED: "F-PPO" + AS_PRINTED + SHIELDED, "F-PPO-L": "F-PPO-L" + AS_PRINTED},
+            REPAIRED: {
+                name: name
+                for name in ("F-PPO" + SHIELDED, "F-PPO-L", "F-PPO, shield", "F-PPO, shield" + SHIELDED, KNOWN,
+                             KNOWN + SHIELDED)
+            },
+        }  # fmt: skip
         found = {
             method: {
-                name: weakest([arms[other].minus(arms[name], "long") for other in ("PPO", "A-PPO")])
-                for name in several
+                row: weakest([arms[other].minus(arms[name], "long") for other in ("PPO", "A-PPO")])
+                for row, name in several.items()
                 if name in arms
             }
             for method, several in names.items()
         }
-        return Claim(
+        return self._claim(
+            Measured(
+                label="distance of the scores with PPO or A-PPO, whichever is closer, minus that of a variant",
+                bounds=(0,),
+                panels={"truly": by_row(found)},
+            ),
+            lambda found: somewhere_above(found, 0),
             text="In lending, a variant of F-PPO ends with a smaller true distance of the scores than PPO and A-PPO.",
-            outcomes={method: {"truly": somewhere_above(each, 0)} for method, each in found.items()},
-            evidence="PPO or A-PPO, whichever is closer, minus the variant. "
-            + "; ".join(f"{method}: {listed(each)}" for method, each in found.items())
-            + ".",
             refuted="Every variant with a larger distance than PPO or A-PPO.",
             earlier="undecided",
             reason="More seeds, fewer variants, and Holm's correction within the claim in place of Bonferroni's. This "

@@ -14,15 +14,17 @@ import numpy as np
 
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Arm, Curve
-from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, disparity_ratio, mean_interval
 from fair_envs.metrics.inference import welch
 from fair_envs.metrics.intervals import summed_interval
 from fair_envs.reproduction import study
 from fair_envs.reproduction.claims import (
+    ByRow,
     Claim,
+    Measured,
     Outcome,
     both,
+    by_row,
     everywhere_above,
     everywhere_below,
     everywhere_within,
@@ -81,14 +83,6 @@ class Report(study.Report[Scale]):
             and key.alpha <= 1
         }
 
-    def per_observation(self, tested: Mapping[str, Mapping[Observation, Outcome]]) -> dict[str, Outcome]:
-        """Return outcomes of several tests by ``OBSERVATION TEST``."""
-        return {
-            f"{observation} {test}".strip(): outcome
-            for test, outcomes in tested.items()
-            for observation, outcome in outcomes.items()
-        }
-
     def reductions(self, observation: Observation, penalty: Notion, form: str, variant: str) -> dict[str, Estimate]:
         """Return by how many percent each point reduces unfairness, for each of the penalty's numbers."""
         classic = self.ppo(observation, penalty)
@@ -122,45 +116,46 @@ class Report(study.Report[Scale]):
             self._alike(),
         ]
 
-    def _by_form(
-        self, penalty: Notion, test: Callable[[Mapping[str, Estimate]], Outcome]
-    ) -> dict[str, dict[str, Outcome]]:
-        """Return the outcomes of a test of reductions for each method, form and observation."""
+    def _claim(self, measured: Measured, test: Test, **words: str) -> Claim:
+        """Return a claim whose test is made in each panel, for each method."""
+        judged = measured.outcomes(test)
+        return Claim(outcomes={method: judged.get(method, {}) for method in METHODS}, measured=measured, **words)
+
+    def _by_method(self, numbers: Callable[[Observation, str], Mapping[str, Estimate]]) -> dict[str, ByRow]:
+        """Return a panel for each observation, with the numbers of both methods.
+
+        Args:
+            numbers: Function from an observation and a mode to the numbers by row.
+        """
         return {
-            method: self.per_observation(
-                {
-                    form: {seen: test(self.reductions(seen, penalty, form, variant)) for seen in OBSERVATIONS}
-                    for form in FORMS
-                }
-            )
-            for method, variant in METHODS.items()
+            seen: by_row({method: numbers(seen, variant) for method, variant in METHODS.items()})
+            for seen in OBSERVATIONS
         }
 
-    def _evidence(self, penalty: Notion) -> str:
-        """Return the reductions of the ratio for each method and observation."""
-        parts = [
-            f"{method}, {seen}: {listed(found, digits=0, unit=' %')}"
-            for method, variant in METHODS.items()
-            for seen in OBSERVATIONS
-            if (found := self.reductions(seen, penalty, "ratio", variant))
-        ]
-        return "Reduction of the ratio. " + "; ".join(parts) + "."
+    def _reductions(self, penalty: Notion, bounds: tuple[float, ...]) -> Measured:
+        """Return the reductions of a penalty's numbers, with a panel for each form and observation."""
+
+        def of(form: str) -> dict[str, ByRow]:
+            return self._by_method(lambda seen, variant: self.reductions(seen, penalty, form, variant))
+
+        panels = {f"{seen} {form}": rows for form in FORMS for seen, rows in of(form).items()}
+        return Measured(label="reduction of unfairness, in percent", bounds=bounds, panels=panels, digits=0)
 
     def _largest_reduction(self) -> Claim:
-        return Claim(
+        return self._claim(
+            self._reductions("dp", (50,)),
+            lambda found: somewhere_above(found, 50),
             text="Fair-PPO reduces demographic disparity by up to 50 to 60 %.",
-            outcomes=self._by_form("dp", lambda found: somewhere_above(found, 50)),
-            evidence=self._evidence("dp"),
             refuted="A reduction below 50 % at every point.",
             earlier="holds",
             reason="The earlier verdict was about the repaired method only, with one observation.",
         )
 
     def _conditional(self) -> Claim:
-        return Claim(
+        return self._claim(
+            self._reductions("csp", (0,)),
+            lambda found: everywhere_above(found, 0),
             text="Conditional statistical parity improves in both preference groups, everywhere on the grid.",
-            outcomes=self._by_form("csp", lambda found: everywhere_above(found, 0)),
-            evidence=self._evidence("csp"),
             refuted="A point at which the disparity within one preference grows.",
             earlier="holds at 3 points",
             reason="Four more points, the second observation, and the printed method.",
@@ -172,10 +167,10 @@ class Report(study.Report[Scale]):
             low = {name: e for name, e in found.items() if _lowest(name) <= LOW}
             return both([everywhere_above(high, 0), everywhere_below(low, MARGINS["low weights"])])
 
-        return Claim(
+        return self._claim(
+            self._reductions("cf", (0, MARGINS["low weights"])),
+            only_high,
             text="Counterfactual fairness improves only at high weights.",
-            outcomes=self._by_form("cf", only_high),
-            evidence=self._evidence("cf"),
             refuted=f"A point with a weight of at most {LOW} that reduces the disparity by more than "
             f"{MARGINS['low weights']:g} %, or no reduction at a point whose weights are higher.",
             earlier="does not hold",
@@ -183,22 +178,24 @@ class Report(study.Report[Scale]):
         )
 
     def _trend(self) -> Claim:
-        found = {
-            seen: {
+        def slopes(seen: Observation) -> dict[str, Estimate]:
+            return {
                 f"{penalty} {weight}": slope
                 for penalty in PENALTIES
                 for weight, slope in self.slopes(seen, penalty).items()
             }
-            for seen in OBSERVATIONS
-        }
-        outcomes = {seen: everywhere_within(slopes, MARGINS["trend"]) for seen, slopes in found.items()}
-        return Claim(
+
+        margin = MARGINS["trend"]
+        return self._claim(
+            Measured(
+                label="slope of the ratio against each weight",
+                bounds=(-margin, margin),
+                panels={seen: by_row({REPAIRED: slopes(seen)}) for seen in OBSERVATIONS},
+                digits=2,
+            ),
+            lambda found: everywhere_within(found, margin),
             text="There is no trend in alpha or in beta.",
-            outcomes={PRINTED: {}, REPAIRED: self.per_observation({"": outcomes})},
-            evidence="Slope of the ratio against each weight. "
-            + "; ".join(f"{seen}: {listed(slopes)}" for seen, slopes in found.items())
-            + ".",
-            refuted=f"A slope that is shown to be outside {MARGINS['trend']} of 0.",
+            refuted=f"A slope that is shown to be outside {margin} of 0.",
             reason="There was no verdict. The printed method was run at too few points for slopes.",
         )
 
@@ -220,68 +217,57 @@ class Report(study.Report[Scale]):
         return found
 
     def _price(self) -> Claim:
-        found = {
-            method: {seen: self.price_gaps(seen, variant) for seen in OBSERVATIONS}
-            for method, variant in METHODS.items()
-        }
-        return Claim(
+        margin = MARGINS["price"]
+        return self._claim(
+            Measured(
+                label="price for full speed minus price for half speed, in percentage points",
+                bounds=(-margin, margin),
+                panels=self._by_method(self.price_gaps),
+                digits=0,
+            ),
+            lambda found: everywhere_within(found, margin),
             text="The price of fairness is similar for both groups.",
-            outcomes={
-                method: self.per_observation(
-                    {"": {seen: everywhere_within(gaps, MARGINS["price"]) for seen, gaps in of.items()}}
-                )
-                for method, of in found.items()
-            },
-            evidence="Price for full speed minus price for half speed, in percentage points. " + _told(found, digits=0),
-            refuted=f"A point at which the prices differ by more than {MARGINS['price']:g} percentage points.",
+            refuted=f"A point at which the prices differ by more than {margin:g} percentage points.",
             earlier="does not hold",
             reason="More points, the second observation, and the printed method.",
         )
 
     def _components(self) -> Claim:
-        found = {}
-        for seen in OBSERVATIONS:
-            arms = self.fair(seen, "dp")
-            found[seen] = {
-                _name(weights): arms[weights].reduction(self.ppo(seen, "dp"), "|dp_ratio|")
-                for weights in ALONE
-                if weights in arms
-            }
-        return Claim(
+        def alone(seen: Observation) -> dict[str, Estimate]:
+            arms, classic = self.fair(seen, "dp"), self.ppo(seen, "dp")
+            return {_name(w): arms[w].reduction(classic, "|dp_ratio|") for w in ALONE if w in arms}
+
+        return self._claim(
+            Measured(
+                label="reduction of the ratio by each component without the other, in percent",
+                bounds=(0, MARGINS["component"]),
+                panels={seen: by_row({REPAIRED: alone(seen)}) for seen in OBSERVATIONS},
+                digits=0,
+            ),
+            _contribute,
             text="Both components of the penalty contribute.",
-            outcomes={
-                PRINTED: {},
-                REPAIRED: self.per_observation({"": {seen: _contribute(each) for seen, each in found.items()}}),
-            },
-            evidence="Reduction of the ratio by each component without the other. "
-            + "; ".join(f"{seen}: {listed(each, digits=0, unit=' %')}" for seen, each in found.items())
-            + ". As printed, the component with alpha has no gradient.",
+            evidence="As printed, the component with alpha has no gradient.",
             refuted=f"A component whose reduction is within {MARGINS['component']:g} % of 0, or below it.",
             reason="There was no verdict, because beta was never run without alpha.",
         )
 
     def _alike(self) -> Claim:
-        found = {
-            method: {
-                seen: {
-                    f"{penalty} {_name(weights)}": arm.estimate("selected, total variation")
-                    for penalty in PENALTIES
-                    for weights, arm in self.fair(seen, penalty, variant).items()
-                }
-                for seen in OBSERVATIONS
+        def distances(seen: Observation, variant: str) -> dict[str, Estimate]:
+            return {
+                f"{penalty} {_name(weights)}": arm.estimate("selected, total variation")
+                for penalty in PENALTIES
+                for weights, arm in self.fair(seen, penalty, variant).items()
             }
-            for method, variant in METHODS.items()
-        }
-        return Claim(
+
+        return self._claim(
+            Measured(
+                label="total variation distance between the groups' shares of selected actions",
+                bounds=(MARGINS["actions"],),
+                panels=self._by_method(distances),
+                digits=2,
+            ),
+            lambda found: everywhere_below(found, MARGINS["actions"]),
             text="The groups behave alike.",
-            outcomes={
-                method: self.per_observation(
-                    {"": {seen: everywhere_below(each, MARGINS["actions"]) for seen, each in of.items()}}
-                )
-                for method, of in found.items()
-            },
-            evidence="Total variation distance between the groups' shares of selected actions. "
-            + _told(found, digits=2),
             refuted=f"A point at which the distance is above {MARGINS['actions']}.",
             reason="There was no verdict.",
         )
@@ -484,7 +470,7 @@ class Report(study.Report[Scale]):
                 },
                 self.out / file,
                 label="unfairness: mean |ratio| (0 is fair, 1/3: half the turns alone)",
-                line=1 / 3,
+                lines=[1 / 3],
             )
             drawn.append(Picture(file, f"Unfairness by penalty and weights, observation `{seen}`."))
         figures.course_plot(
@@ -504,17 +490,6 @@ class Report(study.Report[Scale]):
 
 
 WORDS = dict(zip(GROUPS, ("full speed", "half speed"), strict=True))
-
-
-def _told(found: Mapping[str, Mapping[Observation, Mapping[str, Estimate]]], *, digits: int) -> str:
-    """Return numbers by method and observation as text."""
-    parts = [
-        f"{method}, {seen}: {listed(each, digits=digits)}"
-        for method, of in found.items()
-        for seen, each in of.items()
-        if each
-    ]
-    return "; ".join(parts) + "."
 
 
 def _name(weights: Weights) -> str:
