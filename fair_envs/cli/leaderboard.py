@@ -1,6 +1,7 @@
 """The commands ``leaderboard``, ``leaderboard report`` and ``leaderboard verify``."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -75,19 +76,26 @@ def leaderboard(
 def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a leaderboard, or of its table.")],
     out: Annotated[Path, typer.Option(help="Folder of the page.")] = Path("docs/leaderboard"),
+    entry: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Verify this entry from outside and include it; may be repeated."),
+    ] = None,
     progress: ShowProgress = True,
 ) -> None:
     """Write the page of a leaderboard: the answer, scores, controls, tables, figures and data."""
-    write_page(folder, out, progress=progress)
+    write_page(folder, out, entries=entry or (), progress=progress)
 
 
-def write_page(folder: Path, out: Path, *, progress: bool) -> None:
+def write_page(folder: Path, out: Path, *, entries: Sequence[Path] = (), progress: bool) -> None:
     """Write the page, and print its answer and its controls."""
     from fair_envs.experiments.seeds import BEGUN
-    from fair_envs.leaderboard.board import arms_in
+    from fair_envs.leaderboard.board import arms_in, verified_entry
     from fair_envs.leaderboard.page import Page
 
-    page = Page(arms_in(folder), (folder / BEGUN).read_text())
+    scale = (folder / BEGUN).read_text()
+    arms = arms_in(folder)
+    arms |= dict(verified_entry(own, scale=scale) for own in entries)
+    page = Page(arms, scale)
     for control in page.controls:
         typer.echo(f"{OUTCOMES[control.passed]}: {control.name}: {control.evidence}")
     path = page.write(out, progress=progress)

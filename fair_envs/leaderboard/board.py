@@ -231,23 +231,54 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
     return found, str(place)
 
 
-def verify_entry(folder: Path, *, scale: str = "small") -> Verified:
-    """Play the policy of an entry from outside in the test episodes of a scale, and compare the result to the bit.
+def play_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm, str]:
+    """Play the policy of an entry from outside in the test episodes of a scale.
 
-    Reading weights runs no code. A function is imported, which runs its module: read it first. The result is the hash
-    of the results of all seeds' test episodes, and the numbers are their means.
+    Reading weights runs no code. A function is imported, which runs its module: read it first.
 
     Args:
         folder: The entry's folder, see `entry`.
         scale: The scale whose test episodes are played.
+
+    Returns:
+        Its key, its results, and the result that it claims.
     """
     given, policy = entry(folder)
-    chosen = scaled(scale, tasks=[given["task"]])
-    played = [
-        evaluated(given["task"], policy, seed=seed, episodes=chosen.episodes(given["task"]), parameters={})
-        for seed in range(chosen.seeds)
-    ]
-    hashed = sha256("".join(map(fingerprint, played)).encode()).hexdigest()[:16]
-    of_seeds = [numbers_of(one) for one in played]
-    numbers = {name: float(np.mean([own.get(name, np.nan) for own in of_seeds])) for name in of_seeds[0]}
-    return Verified(given["name"], given["result"] == hashed, given["result"], hashed, numbers)
+    key = ArmKey(given["task"], f"{given['name']} (entry)")
+    chosen = scaled(scale, tasks=[key.env_id])
+    rows = []
+    for seed in range(chosen.seeds):
+        found = evaluated(key.env_id, policy, seed=seed, episodes=chosen.episodes(key.env_id), parameters={})
+        numbers, result = numbers_of(found), fingerprint(found)
+        rows.append(SeedRow(arm=str(key), seed=seed, job="", code="", seconds=0, numbers=numbers, result=result))
+    return key, Arm(str(key), rows), given["result"]
+
+
+def verify_entry(folder: Path, *, scale: str = "small") -> Verified:
+    """Play the policy of an entry from outside, see `play_entry`, and compare the result to the bit.
+
+    The result is the hash of the results of all seeds' test episodes, and the numbers are their means.
+    """
+    key, arm, stored = play_entry(folder, scale=scale)
+    hashed = _hash_of(arm)
+    numbers = {name: float(arm.values(name).mean()) for name in arm.names}
+    return Verified(key.name, stored == hashed, stored, hashed, numbers)
+
+
+def verified_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm]:
+    """Return an entry from outside as an arm of its task, after playing its policy, see `play_entry`.
+
+    Raises:
+        ValueError: The result is not the one that it claims.
+    """
+    key, arm, stored = play_entry(folder, scale=scale)
+    if stored != _hash_of(arm):
+        raise ValueError(
+            f"the result of {folder} must be {_hash_of(arm)}, which its policy has in the test episodes of the scale "
+            f"{scale}, got {stored}"
+        )
+    return key, arm
+
+
+def _hash_of(arm: Arm) -> str:
+    return sha256("".join(row.result for row in arm.rows).encode()).hexdigest()[:16]

@@ -1,12 +1,13 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from fair_envs.assessment.bounds import SHARE, SHARES, within
 from fair_envs.experiments import tables
 from fair_envs.experiments.figures import dot_plot, pyplot, save_figure
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, write_rows
@@ -146,7 +147,7 @@ class Page:
     def score_table(self) -> str:
         """Return the scores."""
         header = ["method", "tasks", "area", "performance", "unfairness", "better than PPO"]
-        header += ["change of the group ahead", "of the group behind", "a rule does about as well"]
+        header += ["change of the group ahead", "of the group behind", "a rule does about as well", "strengths"]
         rows: list[list[tables.Cell]] = [
             [
                 name,
@@ -158,6 +159,7 @@ class Page:
                 _change(-one.loss),
                 _change(one.gain),
                 f"{one.matched} of {one.tasks}",
+                ", ".join(f"{value:g} ({tasks})" for value, tasks in one.strengths.items()),
             ]
             for name, one in self.scores.items()
         ]
@@ -174,9 +176,10 @@ class Page:
             "probability that a run has a larger area (0.5: none is better). *Change of the group ahead* and *behind*: "
             "the change of the rates of the groups that were best and worst off with PPO, in parts of PPO's gap, mean "
             "over tasks; a negative change of both is levelling down. *A rule does about as well*: performance at "
-            f"most {LITTLE:g} lower on the scale from random to PPO, and a gap at most its noise floor larger. In the "
-            "tables of the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the "
-            "change of performance relative to PPO's, and brackets hold Student's intervals over seeds."
+            f"most {LITTLE:g} lower on the scale from random to PPO, and a gap at most its noise floor larger. "
+            "*Strengths*: the best strength over all seeds, with the number of tasks on which it is. In the tables of "
+            "the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the change of "
+            "performance relative to PPO's, and brackets hold Student's intervals over seeds."
         )
 
     def made(self) -> str:
@@ -198,6 +201,8 @@ def task_table(board: TaskBoard) -> str:
     """Return the table of a task: random and scripted policies first, then the reward-only method."""
     header = ["arm", "performance", "gap", "noise floor", "short", "long", "worst-off group", "best-off group",
               "price %", "CPU s", "n"]  # fmt: skip
+    share = task_of(board.env_id).rate_of(task_of(board.env_id).rules()) in SHARES
+    of_rate, of_gap = (SHARE, SHARE) if share else (None, (0.0, np.inf))
     rows: list[list[tables.Cell]] = []
     for key, arm in board.arms.items():
         name = str(key).partition("/")[2] + (" (bound)" if key.name in board.bounds else "")
@@ -207,12 +212,12 @@ def task_table(board: TaskBoard) -> str:
             [
                 name,
                 arm.estimate("performance"),
-                _from_zero(arm.estimate("gap")),
+                within(arm.estimate("gap"), of_gap),
                 f"{arm.values('noise').mean():.3f}",
                 arm.estimate("short-term"),
                 arm.estimate("long-term"),
-                arm.estimate("worst"),
-                arm.estimate("best"),
+                within(arm.estimate("worst"), of_rate),
+                within(arm.estimate("best"), of_rate),
                 price,
                 f"{seconds:.0f}" if seconds else "",
                 str(arm.seeds),
@@ -228,16 +233,13 @@ def _plain(board: TaskBoard, arm: Arm) -> dict[str, object]:
     return {**numbers, "price": arm.price(board.reward_only, "performance").as_dict(), "seconds": seconds}
 
 
-def _json(value: Estimate | float) -> object:
-    """Return a number for JSON, which has no NaN."""
+def _json(value: Estimate | float | Mapping[float, int]) -> object:
+    """Return a field of a score for JSON, which has no NaN."""
     if isinstance(value, Estimate):
         return value.as_dict()
+    if isinstance(value, Mapping):
+        return {f"{name:g}": number for name, number in value.items()}
     return None if np.isnan(value) else value
-
-
-def _from_zero(estimate: Estimate) -> Estimate:
-    """Return an estimate of a number that cannot be negative, whose interval does not leave its range."""
-    return replace(estimate, low=max(estimate.low, 0.0))
 
 
 def _change(part: float) -> str:

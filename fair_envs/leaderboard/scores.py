@@ -1,5 +1,6 @@
 """Scores of methods over tasks: normalised performance and unfairness, areas, levelling down, and simple rules."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -228,6 +229,7 @@ class Score(NamedTuple):
         loss: How much the rate of the group ahead fell, in parts of the reward-only method's gap, mean over tasks.
         gain: How much that of the group behind rose, in the same unit.
         matched: Number of tasks on which a scripted rule without ground truth does about as well.
+        strengths: The strengths that are best on some task, from weak to strong, with the number of these tasks.
     """
 
     tasks: int
@@ -238,6 +240,7 @@ class Score(NamedTuple):
     loss: float
     gain: float
     matched: int
+    strengths: Mapping[float, int]
 
 
 def scores(boards: Iterable[TaskBoard]) -> dict[str, Score]:
@@ -271,7 +274,9 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
             *([areas(scaled(*of)) for of in zip(one, base, random, strict=True)] for one in (own, base))
         )
 
-    levels = [board.levelling(board.of(method)[board.best(method)]) for board in boards]
+    best = [board.of(method)[board.best(method)] for board in boards]
+    strengths = Counter(key.strength for board in boards if (key := board.best(method)).strength is not None)
+    levels = [board.levelling(arm) for board, arm in zip(boards, best, strict=True)]
     return Score(
         tasks=len(boards),
         area=stratified_bootstrap(samples, over_tasks(areas)),
@@ -280,7 +285,8 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
         improvement=stratified_bootstrap(samples, improvement),
         loss=float(np.mean([level.loss.value / level.gap for level in levels])),
         gain=float(np.mean([level.gain.value / level.gap for level in levels])),
-        matched=sum(bool(board.as_good(board.of(method)[board.best(method)])) for board in boards),
+        matched=sum(bool(board.as_good(arm)) for board, arm in zip(boards, best, strict=True)),
+        strengths=dict(sorted(strengths.items())),
     )
 
 

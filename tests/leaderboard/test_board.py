@@ -169,7 +169,12 @@ def test_an_entry_with_a_function_is_verified(tmp_path: Path) -> None:
     place = entry(tmp_path / "mine", f"{__name__}:accept_good_scores")
     claimed = verified(place)
     assert not claimed.same
+    with pytest.raises(ValueError, match=f"must be {claimed.found}, which its policy has .* smoke, got ?"):
+        board.verified_entry(place, scale="smoke")
     assert verified(entry(place, f"{__name__}:accept_good_scores", result=claimed.found)).same
+    key, arm = board.verified_entry(place, scale="smoke")
+    assert str(key) == f"{TASK}/mine (entry)"
+    assert arm.seeds == TINY.seeds and arm.values("gap").mean() == pytest.approx(claimed.numbers["gap"])
 
 
 def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:

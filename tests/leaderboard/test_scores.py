@@ -278,6 +278,8 @@ def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None
     text = path.read_text()
     assert text.index("Which method?") < text.index("## Scores") < text.index("## FairLending-v0")
     assert "| parity/0.5 | 0.800" in text
+    (scored,) = [line for line in text.splitlines() if line.startswith("| parity | ")]
+    assert scored.endswith("| 0.5 (1) |")  # the strength, and on how many tasks
     assert "No scores: the reward-only method is not shown to perform better" in text
     for name in ("FairLending-v0.png", "FairHiring-v0.png", "scores.png", "scores.json", "seeds.csv.gz"):
         assert (tmp_path / "p" / name).exists()
