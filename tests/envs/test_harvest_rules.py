@@ -755,6 +755,20 @@ def test_the_extended_observation_ends_with_freeze_turn_and_time() -> None:
     assert batch.observe()[0, :, 42:].tolist() == [[0, 1, 0.5], [0, 0, 0.5]]
 
 
+@pytest.mark.parametrize(("kind", "columns"), [("neighbours", range(42)), ("timing", [*range(10), 42, 43, 44])])
+def test_a_part_of_the_extended_observation_has_its_entries(kind: str, columns: Sequence[int]) -> None:
+    played = {own: started(3, horizon=40, observation=own) for own in ("extended", kind)}
+    actions = np.random.default_rng(0).integers(8, size=(30, 3, 40))
+    for row in actions:
+        for batch in played.values():
+            batch.advance(row)
+        whole, part = (batch.observe() for batch in played.values())
+        assert part.shape[-1] == len(columns)
+        assert np.array_equal(part, whole[..., list(columns)])
+    space = played[kind].rules.observation_space(played[kind].rules.params)
+    assert space.shape == (len(columns),) and all(space.contains(own) for own in part.reshape(-1, len(columns)))
+
+
 def test_the_features_of_a_decision_are_the_scaled_ten_numbers_that_it_was_taken_on() -> None:
     for kind in ({}, {"scaled": False}, {"observation": "extended"}):
         plain, batch = started(2), started(2, **kind)

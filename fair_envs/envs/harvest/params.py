@@ -23,7 +23,7 @@ FIRST_BUSH, UNTIL_EATEN = range(2)
 NO_OPERATION, RESAMPLE = range(2)
 LINEAR, CUBIC = range(2)
 BY_AGENTS, BY_TIMER, BY_SHARE = range(3)
-TEN, EXTENDED = range(2)
+TEN, EXTENDED, WITH_NEIGHBOURS, WITH_TIMING = range(4)
 TRUNCATE, TERMINATE = range(2)
 
 
@@ -76,7 +76,8 @@ class HarvestParams(NamedTuple):
     ripening_wait: Count = 3  # unripe steps until "timer" ripens, or "share" may; C's intent; Melting Pot: 10
     ripening_rate: UnitInterval = 5e-6  # probability per step and bush of the same colour, under "share"; Melting Pot
     # Observations
-    observation: Literal["ten", "extended"] = "ten"  # C's ten numbers, or the agent's surroundings as well
+    # C's ten numbers; with the neighbouring cells, own freeze, own turn and time; or with one of these two parts
+    observation: Literal["ten", "extended", "neighbours", "timing"] = "ten"
     scaled: bool = True  # to about [0, 1]; C: raw
 
 

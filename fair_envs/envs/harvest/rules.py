@@ -13,7 +13,6 @@ from fair_envs.envs.harvest.params import (
     BY_AGENTS,
     BY_TIMER,
     CUBIC,
-    EXTENDED,
     MOVEMENT_ONLY,
     PROFILES,
     RANDOM_ORDER,
@@ -21,8 +20,11 @@ from fair_envs.envs.harvest.params import (
     RESAMPLE,
     SHUFFLED,
     SKILL_FACTOR,
+    TEN,
     TERMINATE,
     UNTIL_EATEN,
+    WITH_NEIGHBOURS,
+    WITH_TIMING,
     HarvestParams,
     largest_population,
 )
@@ -57,7 +59,9 @@ FEATURES = (
 )
 SURROUNDINGS = 8  # out, empty, red unripe, red ripe, blue unripe, blue ripe, agent of same, of other preference
 OUT, EMPTY, BUSH_SEEN, SAME_AGENT, OTHER_AGENT = 0, 1, 2, 6, 7
-EXTENDED_WIDTH = len(FEATURES) + 4 * SURROUNDINGS + 3  # and: frozen, turn granted, share of the episode that has passed
+TIMING = 3  # frozen, turn granted, share of the episode that has passed
+MORE = {"ten": 0, "extended": 4 * SURROUNDINGS + TIMING, "neighbours": 4 * SURROUNDINGS, "timing": TIMING}
+"""By how many entries an observation is longer than the ten numbers."""
 
 
 # ---------------------------------------------------------------------------------------------- the start
@@ -494,12 +498,12 @@ def bushes_of(lane: Lane, colour: int) -> int:
 
 @rule
 def observe(lane: Lane, params: Record, observation: Floats32) -> None:
-    """Write each agent's observation: the ten numbers and, if extended, its surroundings and the time."""
+    """Write each agent's observation: the ten numbers and, if chosen, its neighbouring cells and its timing."""
     lane.reds = bushes_of(lane, RED)
     lane.blues = bushes_of(lane, BLUE)
     measure_distances(lane, params)
     write_ten(lane, params, params.scaled, observation)
-    if params.observation == EXTENDED:
+    if params.observation != TEN:
         for agent in range(params.agents):
             write_surroundings(lane, agent, params, observation[agent])
 
@@ -568,17 +572,19 @@ def largest_reward(params: Record) -> float:
 
 @rule
 def write_surroundings(lane: Lane, agent: int, params: Record, row: Floats32) -> None:
-    """Write the four neighbours in scan order as one-hot codes, own freeze, own turn, and the time passed."""
+    """Write the four neighbours in scan order as one-hot codes, then own freeze, own turn, and the time passed."""
     first = 10
     row[first:] = 0
-    for dx, dy in NEIGHBOURS:
-        seen = what_is_at(lane, agent, lane.x[agent] + dx, lane.y[agent] + dy, params)
-        if seen >= 0:
-            row[first + seen] = 1
-        first += SURROUNDINGS
-    row[first] = lane.frozen[agent] != 0
-    row[first + 1] = is_granted(lane, agent, params)
-    row[first + 2] = lane.time / params.horizon
+    if params.observation != WITH_TIMING:
+        for dx, dy in NEIGHBOURS:
+            seen = what_is_at(lane, agent, lane.x[agent] + dx, lane.y[agent] + dy, params)
+            if seen >= 0:
+                row[first + seen] = 1
+            first += SURROUNDINGS
+    if params.observation != WITH_NEIGHBOURS:
+        row[first] = lane.frozen[agent] != 0
+        row[first + 1] = is_granted(lane, agent, params)
+        row[first + 2] = lane.time / params.horizon
 
 
 @rule
@@ -640,7 +646,7 @@ class Harvest(Rules):
     ``observation="extended"`` adds 35: for each of the four neighbours (in scan order) a one-hot code of out of the
     world, empty, red unripe, red ripe, blue unripe, blue ripe, agent of the same preference, agent of the other
     preference; whether the agent is frozen; whether the handicap leaves it this turn; the share of the episode that has
-    passed.
+    passed. ``"neighbours"`` adds only the 32 entries of the neighbours, ``"timing"`` only the last three.
 
     **Rewards.** Per turn of an agent: ripening 3 in the preferred colour, 1 otherwise; eating 5 or 1; recolouring a
     bush to the preferred colour 5; obstructing 3 if the other agent prefers the other colour, else 0. All are
@@ -767,9 +773,8 @@ class Harvest(Rules):
         if params.scaled:
             scale = np.array([right, bottom, 1, largest, 1, population, population, far, far, far])
             low, high = low / scale, high / scale
-        if params.observation == "extended":
-            more = EXTENDED_WIDTH - len(FEATURES)
-            low, high = np.append(low, np.zeros(more)), np.append(high, np.ones(more))
+        more = MORE[params.observation]
+        low, high = np.append(low, np.zeros(more)), np.append(high, np.ones(more))
         return gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 
     def observed_features(self, params: HarvestParams) -> tuple[str, ...]:

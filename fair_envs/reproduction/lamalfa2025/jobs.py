@@ -18,12 +18,15 @@ from fair_envs.experiments.jobs import Job
 from fair_envs.reproduction.experiment import Cell, played_arrays, read_result
 from fair_envs.reproduction.measures import numbers
 
-Observation = Literal["ten", "extended"]
+Observation = Literal["ten", "extended", "neighbours", "timing"]
 Notion = Literal["dp", "csp", "cf"]  # the notions that are penalised, by their short names
 Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
 Weights = tuple[float, float]  # alpha and beta
 
 OBSERVATIONS: tuple[Observation, ...] = ("ten", "extended")
+PARTS: tuple[Observation, ...] = ("neighbours", "timing")
+"""Observations with one part of what "extended" adds to "ten", for PPO only."""
+
 PENALTIES: tuple[Notion, ...] = ("dp", "csp", "cf")
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
 PPO: Weights = (0.0, 0.0)
@@ -171,9 +174,10 @@ def cells(scale: Scale) -> dict[Point | str, list[Cell] | list[UntrainedCell]]:
     found: dict[Point | str, list[Any]] = {}
     for name in UNTRAINED:
         found[name] = [untrained(scale, name, seed) for seed in range(scale.seeds)]
-    for observation in OBSERVATIONS:
-        for point in points_of(scale, observation):
-            found[point] = [cell(scale, point, seed) for seed in range(scale.seeds)]
+    points = [point for observation in OBSERVATIONS for point in points_of(scale, observation)]
+    points += [Point(observation, "dp", "shaped", *PPO) for observation in PARTS]
+    for point in points:
+        found[point] = [cell(scale, point, seed) for seed in range(scale.seeds)]
     return found
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Arm, Curve
+from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, disparity_ratio, mean_interval
 from fair_envs.metrics.inference import welch
 from fair_envs.metrics.intervals import summed_interval
@@ -33,6 +34,7 @@ from fair_envs.reproduction.claims import (
 from fair_envs.reproduction.lamalfa2025.jobs import (
     ALONE,
     OBSERVATIONS,
+    PARTS,
     PENALTIES,
     PPO,
     SCALES,
@@ -320,7 +322,10 @@ class Report(study.Report[Scale]):
         return {
             "The observation decides the conclusion": self.observations_table(),
             **{f"The paper's table beside ours, observation `{seen}`": self.paper_table(seen) for seen in OBSERVATIONS},
-            "Who pays": self.levelling_table(),
+            "Who pays": (
+                "The fall of the difference is the loss of N plus the gain of S. A share above 100 % means that S "
+                "loses as well.\n\n" + self.levelling_table()
+            ),
             "Trained arms minus the greedy rule": (
                 "The rule sees the whole state. A positive difference of rewards, and a negative one of the ratio, is "
                 "in favour of the trained arm.\n\n" + self.greedy_table()
@@ -340,7 +345,7 @@ class Report(study.Report[Scale]):
         header = ["policy", "observation", "reward N", "reward S", "ratio", "noise floor", "difference", "n"]
         rows: list[list[tables.Cell]] = []
         shown = {(name, "any"): self.arms[name] for name in UNTRAINED}
-        shown |= {("PPO", seen): self.ppo(seen, "dp") for seen in OBSERVATIONS}
+        shown |= {("PPO", seen): self.ppo(seen, "dp") for seen in (*OBSERVATIONS, *PARTS)}
         shown |= {
             (point.label, point.observation): arm
             for point, arm in self.arms.items()
@@ -349,8 +354,16 @@ class Report(study.Report[Scale]):
         for (name, seen), arm in shown.items():
             rows.append([name, seen, *self._level(arm), str(arm.seeds)])
         text = tables.markdown(header, rows)
-        change = self.ppo("extended", "dp").minus(self.ppo("ten", "dp"), "|dp_ratio|")
-        return f"PPO's ratio with `extended` minus that with `ten`: {tables.show(change)} (Welch).\n\n{text}"
+        changes = {
+            f"`{seen}`": self.ppo(seen, "dp").minus(self.ppo("ten", "dp"), "|dp_ratio|")
+            for seen in ("extended", *PARTS)
+        }
+        return (
+            "`extended` adds the four neighbouring cells to `ten`, and three numbers on timing: whether the agent is "
+            "frozen, whether it has this turn, and how much of the episode has passed. `neighbours` and `timing` add "
+            "one of these parts; only PPO was run with them. PPO's ratio minus that with `ten` (Welch): "
+            f"{listed(changes)}.\n\n{text}"
+        )
 
     def _level(self, arm: Arm) -> list[tables.Cell]:
         return [
