@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +72,13 @@ class TableOfRows:
 
 
 def show(cell: Cell, *, digits: int = 3) -> str:
-    """Return an estimate as ``value [low, high]``; a text is returned unchanged."""
+    """Return an estimate as ``value [low, high]``, or "undefined"; a text is returned unchanged."""
     if isinstance(cell, str):
         return cell
+    if math.isnan(cell.value):
+        return "undefined"
+    if math.isnan(cell.low):
+        return f"{cell.value:.{digits}f} [undefined]"
     return f"{cell.value:.{digits}f} [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
 
 
