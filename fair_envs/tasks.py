@@ -499,31 +499,13 @@ PAID = Rate(
 CAPTURES = Rate(name="captures per episode", benefit="captures", demand="episodes", parts=_captured)
 
 
-@dataclass(frozen=True)
-class Arrivals:
-    """Counts who arrives: an outcome of more than half the reward of an arrival.
-
-    Attributes:
-        reward: The reward of an arrival.
-    """
-
-    reward: float
-
-    def __call__(self, step: Step) -> Parts:
-        """Return arrivals, and agents in the step that ends an episode."""
-        arrived = (step.action >= 0) & (step.outcome > self.reward / 2)
-        return arrived, np.broadcast_to(step.ended, step.action.shape)
+def _travelled(step: Step) -> Parts:
+    return np.where(step.action >= 0, step.outcome, 0.0), np.broadcast_to(step.ended, step.action.shape)
 
 
-def arrivals(rules: Any) -> Rate:
-    """Return the share of a group's cars that arrive within the episode."""
-    return Rate(
-        name="arrivals per car",
-        benefit="arrivals",
-        demand="cars",
-        parts=Arrivals(rules.params.arrival_reward),
-        columns=("action", "outcome"),
-    )
+JOURNEY = Rate(
+    name="return per journey", benefit="rewards", demand="journeys", parts=_travelled, columns=("action", "outcome")
+)
 
 
 for _task in (
@@ -584,8 +566,9 @@ for _task in (
     Task(
         env_id="FairCollege-v0",
         summary="Qualified applicants should be admitted equally often, at the same cost.",
-        # with the default population, all qualified applicants are admitted whatever the threshold
-        parameters={"profile": "fat2020", "feedback": "full"},
+        # with the default population, all qualified applicants are admitted whatever the threshold; with a continuous
+        # threshold, PPO rejects everyone for at least 500,000 rounds
+        parameters={"profile": "fat2020", "feedback": "full", "action": "levels"},
         short="equal_opportunity",
         long=burden,
         rate=TRUE_POSITIVE,
@@ -594,19 +577,21 @@ for _task in (
     Task(
         env_id="FairPursuit-v0",
         summary="Each pursuer should make the capture equally often.",
+        # with the default speeds and side, neither random pursuers nor PPO ever capture, in 1,280,000 steps of training
+        parameters={"side": 3.0, "horizon": 250, "pursuer_speed": 1.2, "evader_speed": 0.3},
         performance="success",
         short=captures_in_window,
         long=roles,
         rate=CAPTURES,
         scripted=("greedy", "planner", "shuffled-roles"),
-        steps=3_000_000,
+        steps=640_000,
     ),
     Task(
         env_id="FairTraffic-v0",
         summary="Human-driven and AI-driven cars should fare equally well.",
         short=returns_in_window,
         long=conditional_returns,
-        rate=arrivals,
+        rate=JOURNEY,  # trained cars arrive, but not equally early
         scripted=("shortest-time", "shortest-path"),
         steps=1_280_000,
     ),

@@ -108,8 +108,9 @@ METHODS = tuple(
         unused=frozenset() if name == "fair-er" else OF_FAIR_ER,
         strength=Strength(("fairness_weight",), (0.1, 0.5, 1.0, 2.0)) if name == "fair-er" else None,
         presets={
-            "recommended": "settings for a small world; without a curriculum: the task's parameters and steps",
-            "large": "settings for the paper's world",
+            "recommended": "the task's parameters and steps, without a curriculum",
+            "small": "for pursuers that get slower, in a small world",
+            "large": "for pursuers that get slower, in the paper's world",
             "paper": "the settings of the paper",
         },
         preset=team_preset,

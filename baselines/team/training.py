@@ -191,8 +191,9 @@ def unsupported(env_id: str, rules: Rules) -> str:
     return f"needs {needed}" if needed else ""
 
 
-Preset = Literal["recommended", "large", "paper"]
-"""Sources of the default settings of pursuers: for a small world, for the paper's world, or the paper's own.
+Preset = Literal["recommended", "small", "large", "paper"]
+"""Sources of the default settings: for the task, or for pursuers whose speed falls in a small world, in the paper's
+world, or with the paper's own values.
 
 In the small world teams learn, with some seeds to capture far below the evader's speed. The paper's world is four times
 as large. There ``"large"`` takes about as long and learns much less (see docs/reproduction/grupen2022.md); use it as a
@@ -207,7 +208,15 @@ FULL_SIZE: Mapping[str, Any] = {  # P and C
     "critic": CRITIC,
 }
 PRESETS: Mapping[Preset, Mapping[str, Any]] = {
-    "recommended": {"parameters": {"include_speed": True, "side": 3.0, "horizon": 250}},
+    "recommended": {  # beside the task's parameters and steps
+        "curriculum": "fixed",
+        "lanes": 8,
+        "learning_starts": 20_000,
+        "n_steps": 3,
+        "buffer_size": 20_000,
+        "guided": False,
+    },
+    "small": {"parameters": {"include_speed": True, "side": 3.0, "horizon": 250}},
     "large": {"parameters": {"include_speed": True}, "steps": 9_000_000, **FULL_SIZE},
     "paper": {
         **FULL_SIZE,
@@ -225,14 +234,6 @@ PRESETS: Mapping[Preset, Mapping[str, Any]] = {
         "steps": 187_500_000,  # 125,000 episodes of up to 500 steps of three pursuers
     },
 }
-WITHOUT_CURRICULUM: Mapping[str, Any] = {
-    "lanes": 8,
-    "learning_starts": 20_000,
-    "n_steps": 3,
-    "buffer_size": 20_000,
-    "guided": False,
-}
-"""Recommended settings where no curriculum can change a speed, beside the task's parameters and steps."""
 
 
 def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,13 +243,13 @@ def team_preset(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: The preset is unknown, or only for environments whose agents have a speed that a curriculum changes.
     """
     values = dict(PRESETS[checked("preset", preset, Preset)])
-    if make_rules(given["env_id"], **given.get("parameters", {})).pace is None:
-        if preset != "recommended":
-            raise ValueError(f"preset must be 'recommended' for {given['env_id']}, got {preset!r}")
+    parameters = given.get("parameters", {})
+    if preset == "recommended":
         task = task_of(given["env_id"])
-        return {**WITHOUT_CURRICULUM, "steps": task.steps, "parameters": task.merged(given.get("parameters", {}))}
-    values["parameters"] = {**values["parameters"], **given.get("parameters", {})}
-    return values
+        return {**values, "steps": task.steps, "parameters": task.merged(parameters)}
+    if make_rules(given["env_id"], **parameters).pace is None:
+        raise ValueError(f"preset must be 'recommended' for {given['env_id']}, got {preset!r}")
+    return {**values, "parameters": {**values["parameters"], **parameters}}
 
 
 def team_settings(env_id: str, *, preset: Preset = "recommended", **given: Any) -> TeamTraining:

@@ -61,7 +61,8 @@ class Scale:
         strengths: Largest number of strengths of a method.
         budget: Steps of a training as a part of those that the task recommends.
         most: Largest number of steps of a training.
-        tested: About how many environment steps the test episodes of a seed have; they are 8 to 64 episodes.
+        tested: About how many individuals the test episodes of a seed have, each counted once a step; they are 16 to
+            128 episodes.
         tasks: The environments; empty: all.
         methods: Names of the methods; empty: all.
         parameters: Parameters of all environments that override those of their tasks.
@@ -82,15 +83,16 @@ class Scale:
 
     def episodes(self, env_id: str) -> int:
         """Return the number of test episodes of a seed."""
-        horizon = int(self.rules(env_id).params.horizon)
-        return min(max(round(self.tested / horizon), FEWEST), MOST)
+        rules = self.rules(env_id)
+        individuals = int(rules.spec.individuals * rules.params.horizon)
+        return min(max(round(self.tested / individuals), FEWEST), MOST)
 
     def rules(self, env_id: str) -> Any:
         """Return the rules of an environment."""
         return task_of(env_id).rules(**self.parameters)
 
 
-FEWEST, MOST = 8, 64  # test episodes of a seed
+FEWEST, MOST = 16, 128  # test episodes of a seed
 
 
 def with_planted_bias() -> list[str]:
@@ -114,12 +116,12 @@ def scales() -> dict[str, Scale]:
             seeds=3,
             strengths=2,
             budget=0.2,
-            tested=16_000,
+            tested=64_000,
             tasks=with_planted_bias(),
             methods=(REWARD_ONLY, "parity"),
         ),
-        "small": Scale(seeds=5, strengths=3, budget=0.5, most=640_000, tested=32_000),
-        "full": Scale(seeds=10, strengths=4, budget=10, tested=200_000),
+        "small": Scale(seeds=5, strengths=3, budget=0.5, most=640_000, tested=128_000),
+        "full": Scale(seeds=10, strengths=4, budget=10, tested=1_000_000),
     }
 
 

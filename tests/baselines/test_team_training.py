@@ -26,6 +26,7 @@ from fair_envs.baselines.team.training import (
     train_team,
 )
 from fair_envs.envs.pursuit.policies import Greedy, ShuffledRoles, Team
+from fair_envs.tasks import task_of
 from tests.baselines.interruptions import Interrupt, Stop
 from tests.baselines.small import HARVEST
 from tests.baselines.teams import PURSUIT, WORLD, numbers, same_numbers
@@ -235,7 +236,8 @@ def test_a_fixed_speed_is_the_environments_and_keeps_no_levels(tmp_path: Path) -
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_stands_in_for_what_is_not_given(preset: Any) -> None:
     settings = team_settings(PURSUIT, preset=preset, gamma=0.5, parameters={"horizon": 77})
-    of_preset = {**PRESETS[preset], "gamma": 0.5, "parameters": {**PRESETS[preset]["parameters"], "horizon": 77}}
+    parameters = task_of(PURSUIT).parameters if preset == "recommended" else PRESETS[preset]["parameters"]
+    of_preset = {**PRESETS[preset], "gamma": 0.5, "parameters": {**parameters, "horizon": 77}}
     assert {name: getattr(settings, name) for name in of_preset} == of_preset
     assert settings.env_id == PURSUIT
 
@@ -309,8 +311,8 @@ def test_wrong_settings_are_named(changes: dict[str, Any], message: str) -> None
 
 
 def test_unknown_presets_parameters_and_settings_are_named() -> None:
-    with pytest.raises(ValueError, match="preset must be one of 'recommended', 'large', 'paper', got 'small'"):
-        team_settings(PURSUIT, preset="small")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="preset must be one of 'recommended', 'small', 'large', 'paper', got 'tiny'"):
+        team_settings(PURSUIT, preset="tiny")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="unexpected keyword argument 'wings'"):
         config(parameters={"wings": 2})
 

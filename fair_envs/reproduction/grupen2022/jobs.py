@@ -103,7 +103,7 @@ class Scale:
     slower: Sequence[float] = ()
     slower_steps: int = 0
     episodes: int
-    preset: Preset = "recommended"
+    preset: Preset = "small"
     settings: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
