@@ -101,6 +101,7 @@ class Report(ABC, Generic[ScaleT]):
         yield self.runs()
         yield tables.markdown(["", "ours", "the paper's", "factor"], [_size(line) for line in self.sizes()])
         yield "## Verdicts"
+        yield f"Each verdict is from {self._seeds()}. What each claim is tested with follows the table."
         yield self._verdicts(claims)
         for k, claim in enumerate(claims, start=1):
             yield from self._evidence(k, claim)
@@ -142,17 +143,20 @@ class Report(ABC, Generic[ScaleT]):
             ],
         )
 
+    def _seeds(self) -> str:
+        """Return the number of training seeds in words."""
+        fewest, most = (pick(arm.seeds for arm in self.arms.values()) for pick in (min, max))
+        return f"{most} seeds an arm" if fewest == most else f"{fewest} to {most} seeds an arm"
+
     def _made(self) -> str:
         """Return how the numbers were made."""
         jobs = {row.job: row for arm in self.arms.values() for row in arm.rows}
         seconds, codes = sum(row.seconds for row in jobs.values()), sorted({row.code for row in jobs.values()})
         missing = "".join(f"\n\nMissing: {name}: {why}." for name, why in self.failed.items())
-        fewest, most = (pick(arm.seeds for arm in self.arms.values()) for pick in (min, max))
-        seeds = f"{most} seeds an arm" if fewest == most else f"{fewest} to {most} seeds an arm"
         versions = "one version" if len(codes) == 1 else f"{len(codes)} versions"
         return (
-            f"`{self.command}`\n\n{len(jobs)} cells, {seeds}, {seconds / 3600:.1f} CPU hours of training. The numbers "
-            f"of every seed are in `{TABLE}`; they were made by {versions} of the code "
+            f"`{self.command}`\n\n{len(jobs)} cells, {self._seeds()}, {seconds / 3600:.1f} CPU hours of training. The "
+            f"numbers of every seed are in `{TABLE}`; they were made by {versions} of the code "
             f"({', '.join(code[:8] for code in codes)}). With the option `--merge` and this table, the command writes "
             f"the report again without training.{missing}"
         )
