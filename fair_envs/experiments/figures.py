@@ -33,11 +33,14 @@ def dot_plot(
     figure, grid = _grid(len(panels), columns=fullest, size=(4.6, 1.1 + 0.27 * tallest), sharex=True)
     names = dict.fromkeys(name for arms in panels.values() for numbers in arms.values() for name in numbers)
     colours = dict(zip(names, (WITHOUT, WITH, GREY, INK, *(f"C{k}" for k in range(10))), strict=False))
+    places = dict(zip(names, np.linspace(-0.12, 0.12, len(names)) if len(names) > 1 else [0.0], strict=True))
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
         for k, numbers in enumerate(arms.values()):
             for name, e in numbers.items():
                 error = [[e.value - e.low], [e.high - e.value]]
-                axis.errorbar(e.value, -k, xerr=error, fmt="o", color=colours[name], markersize=4, capsize=2)
+                axis.errorbar(
+                    e.value, -k - places[name], xerr=error, fmt="o", color=colours[name], markersize=4, capsize=2
+                )
         for line in lines:
             axis.axvline(line, color=INK, linewidth=0.8, linestyle=":")
         axis.set_yticks(-np.arange(len(arms)), list(arms), fontsize="small")
@@ -46,7 +49,7 @@ def dot_plot(
     for name, colour in colours.items():
         grid[0][0].plot([], [], "o", color=colour, label=name)
     figure.supxlabel(label, fontsize="medium")
-    if len(colours) > 1:
+    if any(colours):
         figure.legend(loc="outside upper center", ncols=len(colours), fontsize="small")
     save_figure(figure, path)
 
@@ -56,7 +59,7 @@ def course_plot(
     path: Path,
     *,
     points: Mapping[str, Mapping[str, Mapping[int, float]]],
-    label: str = "step",
+    labels: tuple[str, str] = ("step", ""),
 ) -> None:
     """Save one panel for each number: its curves with intervals over seeds, and crosses for other values.
 
@@ -64,7 +67,7 @@ def course_plot(
         panels: Title to agents to curves; an agent has one colour in all panels.
         path: Path of the picture.
         points: Title to agents to times and values, drawn as crosses in the agent's colour.
-        label: Label of the horizontal axis.
+        labels: Labels of the axes.
     """
     figure, grid = _grid(len(panels), columns=3, size=(5, 3.8))
     colours = {
@@ -79,7 +82,7 @@ def course_plot(
         for name, read in points.get(title, {}).items():
             own = None if name in colours else f"{name} (paper)"
             axis.plot(list(read), list(read.values()), "x", color=colours.get(name, GREY), label=own)
-        axis.set(title=title, xlabel=label)
+        axis.set(title=title, xlabel=labels[0], ylabel=labels[1])
     grid[0][0].legend(fontsize="small")
     save_figure(figure, path)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fair_envs.experiments.tables import markdown, show
@@ -23,24 +23,36 @@ class Outcome:
         needed: About how many seeds would decide with a probability of 0.8, if the observed effects were exact; None if
             it is decided, or if it is more than `fair_envs.metrics.inference.MOST_SEEDS`.
         run: Whether anything was run for it.
+        partial: Whether the claim is about all points, and some were not run: then it cannot be shown to hold.
     """
 
     holds: bool | None
     needed: int | None = None
     run: bool = True
+    partial: bool = False
 
     @property
     def word(self) -> str:
         """The verdict without the number of seeds."""
         if not self.run:
             return "not run"
-        return "undecided" if self.holds is None else "holds" if self.holds else "does not hold"
+        if self.holds:
+            return "not refuted where it was run" if self.partial else "holds"
+        return "undecided" if self.holds is None else "does not hold"
+
+    @property
+    def seeds(self) -> str:
+        """The number of seeds that would decide, in words; "" if it is decided, or unknown."""
+        if not self.needed:
+            return ""
+        return f"about {self.needed} seeds" if self.needed <= MANY else f"more than {MANY} seeds"
 
     def __str__(self) -> str:
         """Return the verdict in words."""
-        return self.word + (f" (about {self.needed} seeds would decide)" if self.needed else "")
+        return self.word + (f" ({self.seeds})" if self.seeds else "")
 
 
+MANY = 100  # a larger number of seeds is not named
 NOT_RUN = Outcome(None, run=False)
 
 
@@ -140,16 +152,15 @@ class Claim:
 
 
 def verdict(outcomes: Mapping[str, Outcome]) -> str:
-    """Return the outcomes of several tests in words, equal ones together, with the number of seeds for all of them."""
+    """Return the outcomes of several tests in words, equal ones together."""
     together: dict[str, dict[str, Outcome]] = {}
     for test, outcome in outcomes.items():
         together.setdefault(outcome.word, {})[test] = outcome
     parts = []
     for word, tests in together.items():
-        needed = [outcome.needed for outcome in tests.values()]
-        seeds = [f"about {max(n for n in needed if n)} seeds would decide"] if all(needed) else []
-        named = [", ".join(tests)] if len(together) > 1 else []
-        parts.append(word + (f" ({'; '.join(named + seeds)})" if named + seeds else ""))
+        named = tests if len(together) > 1 or any(one.seeds for one in tests.values()) else {}
+        details = [": ".join(filter(None, (test, outcome.seeds))) for test, outcome in named.items()]
+        parts.append(word + (f" ({'; '.join(filter(None, details))})" if any(details) else ""))
     words = "; ".join(parts) or "not run"
     return words[0].upper() + words[1:]
 
@@ -200,16 +211,21 @@ def everywhere_within(estimates: Estimates, margin: float) -> Outcome:
 
 
 def both(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return whether all parts of a conjunction hold; one that does not refutes it, and without one it was not run."""
+    """Return whether all parts of a conjunction hold; one that does not refutes it."""
     found = list(outcomes)
     if any(one.holds is False for one in found):
         return Outcome(False)
-    if not found or not all(one.run for one in found):
+    if not any(one.run for one in found):
         return NOT_RUN
     if all(one.holds for one in found):
-        return Outcome(True)
+        return Outcome(True, partial=any(one.partial for one in found))
     needed = [one.needed for one in found if one.holds is None]
     return Outcome(None, max((n for n in needed if n), default=None) if all(needed) else None)
+
+
+def on_a_part(outcome: Outcome) -> Outcome:
+    """Return the outcome of a claim about all points, some of which were not run."""
+    return replace(outcome, partial=True)
 
 
 def _needed(estimates: Estimates, supports: list[bool], bounds: list[float], *, every: bool) -> int | None:

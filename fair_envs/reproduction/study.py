@@ -18,6 +18,17 @@ PRINTED, REPAIRED = "as printed", "repaired"
 """The two methods that get a verdict: that of the paper, and our repaired version."""
 
 
+RULES = (
+    "*Holds* and *does not hold* are shown with two-sided intervals at 95 % (one-sided tests at 2.5 %). A claim "
+    "about several points holds if each of them is shown to support it, and it is refuted if one is shown to "
+    "contradict it, with Holm's correction over the points; a claim about some point, the other way round. So a "
+    "single interval beyond the bound may not decide. There is no correction over claims. *Not refuted where it was "
+    "run*: the claim is about all points, and some were not run. *Undecided* names about how many seeds would decide "
+    "with a probability of 0.8, if the observed effect were exact, which is optimistic."
+)
+"""How verdicts are made."""
+
+
 class Scaled(Protocol):
     """The scale of a study: a dataclass with, among others, the number of training seeds of each cell."""
 
@@ -101,7 +112,7 @@ class Report(ABC, Generic[ScaleT]):
         yield self.runs()
         yield tables.markdown(["", "ours", "the paper's", "factor"], [_size(line) for line in self.sizes()])
         yield "## Verdicts"
-        yield f"Each verdict is from {self._seeds()}. What each claim is tested with follows the table."
+        yield f"{RULES} The verdicts are from {self._seeds()}."
         yield self._verdicts(claims)
         for k, claim in enumerate(claims, start=1):
             yield from self._evidence(k, claim)
@@ -112,7 +123,10 @@ class Report(ABC, Generic[ScaleT]):
         for picture in self.draw():
             yield f"![{picture.caption}]({picture.file})"
             yield picture.caption
+        yield "## Limitations"
+        yield self.limitations()
         yield "## What would change our mind"
+        yield "Each claim would be refuted by:"
         yield "\n".join(f"{k}. {claim.refuted}" for k, claim in enumerate(claims, start=1))
         yield "## The command"
         yield self._made()
@@ -180,6 +194,10 @@ class Report(ABC, Generic[ScaleT]):
     @abstractmethod
     def sections(self) -> dict[str, str]:
         """Return the tables by their titles; the first one has our numbers beside the paper's."""
+
+    @abstractmethod
+    def limitations(self) -> str:
+        """Return what the runs cannot show, and how they differ from the paper's."""
 
     @abstractmethod
     def draw(self) -> list[Picture]:

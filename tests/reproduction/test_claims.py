@@ -14,6 +14,7 @@ from fair_envs.reproduction.claims import (
     everywhere_above,
     everywhere_below,
     everywhere_within,
+    on_a_part,
     somewhere_above,
     verdict,
 )
@@ -54,7 +55,7 @@ def test_an_undecided_claim_says_how_many_seeds_would_decide() -> None:
     assert outcome.holds is None
     needed = outcome.needed
     assert needed is not None and needed > everywhere_above({"close": close}, 0).needed > 10  # type: ignore[operator]
-    assert str(outcome) == f"undecided (about {needed} seeds would decide)"
+    assert str(outcome) == f"undecided ({outcome.seeds})" and str(Outcome(None, 40)) == "undecided (about 40 seeds)"
     alone = everywhere_above({"close": close}, 0).needed
     one_of_two = somewhere_above({"close": close, "far": far}, 0).needed
     assert alone is not None and one_of_two is not None and one_of_two > alone  # it is corrected for two tests
@@ -92,7 +93,9 @@ def test_a_conjunction_fails_with_one_part_and_holds_with_all() -> None:
     assert holds(both([yes, yes]), both([yes, no]), both([open_, no]), both([yes, open_])) == [True, False, False, None]
     assert both([yes, open_, Outcome(None, 50)]).needed == 50
     assert both([yes, open_, Outcome(None)]).needed is None
-    assert both([yes, NOT_RUN]) == NOT_RUN and both([no, NOT_RUN]).holds is False
+    assert both([NOT_RUN, NOT_RUN]) == NOT_RUN and both([no, NOT_RUN]).holds is False
+    assert both([yes, NOT_RUN]) == Outcome(None)
+    assert both([yes, on_a_part(yes)]) == on_a_part(yes)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +104,12 @@ def test_a_conjunction_fails_with_one_part_and_holds_with_all() -> None:
         ({"ratio": Outcome(True), "difference": Outcome(True)}, "Holds"),
         ({"ratio": Outcome(True), "difference": Outcome(False)}, "Holds (ratio); does not hold (difference)"),
         ({"ten": NOT_RUN}, "Not run"),
-        ({"a": Outcome(None, 20), "b": Outcome(None, 30)}, "Undecided (about 30 seeds would decide)"),
-        ({"a": Outcome(None, 20), "b": Outcome(None)}, "Undecided"),
-        ({"a": Outcome(None, 20), "b": Outcome(True)}, "Undecided (a; about 20 seeds would decide); holds (b)"),
+        ({"a": Outcome(None, 20), "b": Outcome(None, 30)}, "Undecided (a: about 20 seeds; b: about 30 seeds)"),
+        ({"a": Outcome(None, 20), "b": Outcome(None)}, "Undecided (a: about 20 seeds; b)"),
+        ({"": Outcome(None, 20)}, "Undecided (about 20 seeds)"),
+        ({"": Outcome(None, 300)}, "Undecided (more than 100 seeds)"),
+        ({"": on_a_part(Outcome(True))}, "Not refuted where it was run"),
+        ({"a": Outcome(None, 20), "b": Outcome(True)}, "Undecided (a: about 20 seeds); holds (b)"),
         ({}, "Not run"),
     ],
 )

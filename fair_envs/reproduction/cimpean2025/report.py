@@ -567,6 +567,20 @@ class Report(study.Report[Scale]):
             Size("test episodes of other policies", s.reference_episodes, None),
         ]
 
+    def limitations(self) -> str:
+        """Return what the runs cannot show, and how they differ from the paper's."""
+        return (
+            "* In the small scales, trainings are shorter than the paper's and have fewer seeds.\n"
+            "* PCN's settings were chosen on hiring with R, SP, IF and seed 0, which is among the seeds of the "
+            "results.\n"
+            "* The bounds of 10 % for a small cost and of 50 % for having learned a task were chosen after results "
+            "of earlier runs had been seen.\n"
+            "* Employees do not leave and customers do not lose patience, as in the paper's runs.\n"
+            "* The fraud tables are generated from published moments, not from the private data behind the paper.\n"
+            "* Groups are men and women in hiring, and North America and all other continents in fraud, as in the "
+            "paper."
+        )
+
     def sections(self) -> dict[str, str]:
         """Return the tables by their titles."""
         beside = (
@@ -748,7 +762,7 @@ class Report(study.Report[Scale]):
             {"decisions remembered": {name: arm.curve("remembered") for name, arm in self.groups(number).items()}},
             self.out / file,
             points={},
-            label="environment steps",
+            labels=("environment steps", ""),
         )
         return Picture(file, f"Decisions that the history of a lane holds in the trainings of table {number}.")
 
@@ -761,7 +775,7 @@ class Report(study.Report[Scale]):
         panels = {world: curves for world, curves in panels.items() if curves}
         if not panels:
             return []
-        figures.course_plot(panels, self.out / file, points={}, label="environment steps")
+        figures.course_plot(panels, self.out / file, points={}, labels=("environment steps", ""))
         return [Picture(file, "Reward per step in the trainings for R, SP and IF.")]
 
 

@@ -387,6 +387,17 @@ class Report(study.Report[Scale]):
             Size("slowest speed of other arms", s.speeds[-1], TENTHS[-1]),
         ]
 
+    def limitations(self) -> str:
+        """Return what the runs cannot show, and how they differ from the paper's."""
+        return (
+            "* In the small scales the world has half the paper's side and half its steps, and trainings have about "
+            "a hundredth of its updates.\n"
+            "* Criteria are ours, because the paper gives none, and were chosen after results of an earlier run had "
+            "been seen.\n"
+            "* Roles are reassigned in tests only, and only for mutual reward.\n"
+            "* The paper's figures are known from the descriptions in its text."
+        )
+
     def sections(self) -> dict[str, str]:
         """Return the tables by their titles."""
         return {
@@ -465,7 +476,7 @@ class Report(study.Report[Scale]):
             },
             self.out / "training.png",
             points={},
-            label="agent steps",
+            labels=("agent steps", ""),
         )
         figures.exchange_plot(
             {
@@ -490,7 +501,7 @@ class Report(study.Report[Scale]):
         drawn = {
             title: {name: self._curve(name, measure) for name in names} for title, (measure, names) in panels.items()
         }
-        figures.course_plot(drawn, self.out / file, points={}, label="pursuers' speed")
+        figures.course_plot(drawn, self.out / file, points={}, labels=("pursuers' speed", ""))
 
     def _curve(self, name: Label, measure: str) -> Curve:
         speeds = self.scale.speeds_of("mutual" if name == DEALT else name)

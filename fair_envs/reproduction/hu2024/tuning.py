@@ -72,6 +72,10 @@ class TuningReport(study.Report[Scale]):
         """Return no claims."""
         return []
 
+    def limitations(self) -> str:
+        """Return what the runs cannot show, and how they differ from the paper's."""
+        return "* The choice is noisy: two seeds a value, and no intervals are used."
+
     def sections(self) -> dict[str, str]:
         """Return the chosen values, and all results."""
         choice = {world: {name: chosen(self.arms, world, name) for name in TUNED[world]} for world in WORLDS}

@@ -47,3 +47,6 @@ TABLE_1: Mapping[Notion, Mapping[Weights, Printed]] = {
 
 EPISODES, HORIZON, AGENTS = 1000, 3000, 40
 """The paper's numbers of training episodes, test episodes (equally many) and steps of an episode; agents."""
+
+UPDATES = 4700
+"""Optimiser steps of an episode in the published code: 235 minibatches, 5 epochs, 2 data sets, 2 networks."""
