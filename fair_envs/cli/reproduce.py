@@ -16,7 +16,11 @@ def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="The paper, for example lamalfa2025.")],
     scale: Annotated[
         str,
-        typer.Option(metavar="smoke|small|full", help="About a minute, about an hour, or the paper's protocol."),
+        typer.Option(
+            metavar="smoke|small|full",
+            help="About a minute, some hours, or the paper's protocol. hu2024 also has tuning (before small), and "
+            "lamalfa2025 long (some arms of small with four times the steps).",
+        ),
     ] = "smoke",
     out: Annotated[Path | None, typer.Option(help="Folder of the results; default: runs/PAPER-SCALE.")] = None,
     engine: EngineOption = None,

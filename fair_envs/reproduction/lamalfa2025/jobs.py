@@ -20,7 +20,7 @@ from fair_envs.reproduction.measures import numbers
 
 Observation = Literal["ten", "extended", "neighbours", "timing"]
 Notion = Literal["dp", "csp", "cf"]  # the notions that are penalised, by their short names
-Variant = ModeName | Literal["own credit"]  # a mode, or "shaped" with own credit
+Variant = ModeName | Literal["own credit", "one network"]  # a mode; "shaped" with own credit; PPO with one network
 Weights = tuple[float, float]  # alpha and beta
 
 OBSERVATIONS: tuple[Observation, ...] = ("ten", "extended")
@@ -58,7 +58,7 @@ class Point(NamedTuple):
     def label(self) -> str:
         """Its name in tables and plots."""
         if self.weights == PPO:
-            return "PPO"
+            return "PPO" if self.variant == "shaped" else f"PPO, {self.variant}"
         text = f"({self.alpha:g}, {self.beta:g})"
         return text if self.variant == "shaped" else f"{self.variant} {text}"
 
@@ -115,6 +115,15 @@ SCALES: dict[str, Scale] = {
         },
         printed={"dp": [(1.0, 1.0), (0.0, 0.25)], "csp": [(1.0, 1.0)], "cf": [(1.0, 1.0)]},
         variants=("authors",),
+        training=SMALL,
+    ),
+    "long": Scale(  # four times the training, for what may only be late
+        seeds=5,
+        steps=5_120_000,
+        horizon=300,
+        episodes=32,
+        points={"dp": [(0.25, 0.25), (1.0, 1.0)]},
+        printed={},
         training=SMALL,
     ),
     "full": Scale(
@@ -176,6 +185,7 @@ def cells(scale: Scale) -> dict[Point | str, list[Cell] | list[UntrainedCell]]:
         found[name] = [untrained(scale, name, seed) for seed in range(scale.seeds)]
     points = [point for observation in OBSERVATIONS for point in points_of(scale, observation)]
     points += [Point(observation, "dp", "shaped", *PPO) for observation in PARTS]
+    points += [Point(observation, "dp", "one network", *PPO) for observation in OBSERVATIONS]
     for point in points:
         found[point] = [cell(scale, point, seed) for seed in range(scale.seeds)]
     return found
@@ -202,8 +212,9 @@ def cell(scale: Scale, point: Point, seed: int) -> Cell:
         algorithm="fair-ppo",
         steps=scale.steps,
         penalty="dp" if point.weights == PPO and point.penalty == "csp" else point.penalty,  # the same training
-        mode="shaped" if own else point.variant,  # type: ignore[arg-type]
+        mode="shaped" if point.variant in ("own credit", "one network") else point.variant,  # type: ignore[arg-type]
         credit="own" if own else "common",
+        sharing="all" if point.variant == "one network" else "groups",
         alpha=point.alpha,
         beta=point.beta,
         seed=seed,

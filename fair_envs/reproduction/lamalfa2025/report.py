@@ -460,7 +460,8 @@ class Report(study.Report[Scale]):
         return (
             "`extended` adds to `ten` the four neighbouring cells, and three numbers on timing: whether the agent is "
             "frozen, whether it has this turn, and how much of the episode has passed. `neighbours` and `timing` add "
-            "one of these parts; only PPO was run with them. PPO's ratio minus that with `ten` (Welch): "
+            "one of these parts; only PPO was run with them. *One network*: half-speed agents use the same network as "
+            "the others, so that what they lack there is not learning. PPO's ratio minus that with `ten` (Welch): "
             f"{listed(changes)}. With `neighbours` minus with `timing`: {tables.show(part)}. The comparison is at this "
             f"length of training.\n\n{text}"
         )
