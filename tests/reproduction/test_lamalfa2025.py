@@ -271,7 +271,7 @@ def test_the_study_runs_end_to_end_and_its_table_gives_the_same_report_elsewhere
     text = report.read_text()
     assert "| cf | shaped | (1, 1) | -38 % / -42 %, 0.25 |" in text
     assert "fair-envs reproduce lamalfa2025 --scale smoke" in text
-    for name in ("rewards-ten.png", "ratio-extended.png", "learning.png", "table.csv", "claims.json", TABLE):
+    for name in ("reward-half-speed.png", "ratio.png", "learning.png", "table.csv", "claims.json", TABLE):
         assert (tmp_path / "out" / name).exists()
     paper.main(scale="smoke", out=tmp_path / "out", jobs=1, resume=True, progress=False)
     assert report.read_text() == text

@@ -562,62 +562,52 @@ class Report(study.Report[Scale]):
     def draw(self) -> list[Picture]:
         """Save the figures."""
         drawn = []
-        for seen in OBSERVATIONS:
-            panels = {
-                penalty: {
-                    "PPO": self.ppo(seen, penalty),
-                    **{
-                        f"{variant} {_name(weights)}".removeprefix("shaped "): arm
-                        for variant in METHODS.values()
-                        for weights, arm in self.fair(seen, penalty, variant).items()
-                    },
-                }
-                for penalty in PENALTIES
-            }
-            file = f"rewards-{seen}.png"
-            figures.dot_plot(
-                {
-                    penalty: {
-                        name: {words: arm.estimate(f"{_kind(penalty)}[{group}]") for group, words in WORDS.items()}
-                        for name, arm in arms.items()
-                    }
-                    for penalty, arms in panels.items()
-                },
-                self.out / file,
-                label="reward per agent and step",
-            )
-            drawn.append(Picture(file, f"Rewards of both groups by penalty and weights, observation `{seen}`."))
-            file = f"ratio-{seen}.png"
-            figures.dot_plot(
-                {
-                    penalty: {
-                        name: {
-                            "ratio": _mean_of(arm, _unfairness(penalty, "ratio")),
-                            "noise floor": _mean_of(arm, [f"noise {n}" for n in _unfairness(penalty, "ratio")]),
-                        }
-                        for name, arm in arms.items()
-                    }
-                    for penalty, arms in panels.items()
-                },
-                self.out / file,
-                label="unfairness: mean |ratio| (0 is fair, 1/3: half the turns alone)",
-                lines=[1 / 3],
-            )
-            drawn.append(Picture(file, f"Unfairness by penalty and weights, observation `{seen}`."))
-        figures.course_plot(
-            {
-                seen: {
-                    "PPO": _ratio_curve(self.ppo(seen, "dp")),
-                    **{_name(w): _ratio_curve(arm) for w, arm in self.fair(seen, "dp").items() if w[0] == w[1]},
-                }
-                for seen in OBSERVATIONS
-            },
-            self.out / "learning.png",
-            points={},
-            labels=("agent steps", "ratio in the rollouts"),
+        for group, words in WORDS.items():
+            file = f"reward-{words.replace(' ', '-')}.png"
+
+            def reward(penalty: Notion, arm: Arm, group: str = group) -> Estimate:
+                return arm.estimate(f"{_kind(penalty)}[{group}]")
+
+            figures.dot_plot(self._panels(reward), self.out / file, label=f"reward per agent and step, {words}")
+            drawn.append(Picture(file, f"Reward at {words}, by penalty and weights, with both observations."))
+        figures.dot_plot(
+            self._panels(lambda penalty, arm: _mean_of(arm, _unfairness(penalty, "ratio"))),
+            self.out / "ratio.png",
+            label="unfairness: mean |ratio| (0 is fair; dotted: half the turns alone)",
+            lines=[1 / 3],
         )
-        drawn.append(Picture("learning.png", "The ratio in the rollouts of the trainings (dp), with equal weights."))
+        drawn.append(Picture("ratio.png", "Unfairness by penalty and weights; csp is the mean of both preferences."))
+        curves: dict[str, dict[str, Curve]] = {
+            seen: {
+                "PPO": _ratio_curve(self.ppo(seen, "dp")),
+                **{_name(w): _ratio_curve(arm) for w, arm in self.fair(seen, "dp").items() if w[0] == w[1]},
+            }
+            for seen in OBSERVATIONS
+        }
+        labels = ("agent steps", "ratio in the rollouts")
+        figures.course_plot(curves, self.out / "learning.png", points={}, labels=labels)
+        drawn.append(
+            Picture(
+                "learning.png",
+                "The ratio in the rollouts of the trainings with equal weights (dp), mean over seeds with 95 % "
+                "intervals. A rollout is a third of an episode, hence the waves.",
+            )
+        )
         return drawn
+
+    def _panels(self, number: Callable[[Notion, Arm], Estimate]) -> dict[str, ByRow]:
+        """Return a panel for each penalty, with a number of each arm with both observations."""
+        found: dict[str, ByRow] = {}
+        for penalty in PENALTIES:
+            of_arms: dict[str, dict[str, Estimate]] = {}
+            for seen in OBSERVATIONS:
+                arms = {"PPO": self.ppo(seen, penalty)}
+                for variant in METHODS.values():
+                    prefix = "" if variant == METHODS[REPAIRED] else f"{variant} "
+                    arms |= {prefix + _name(w): arm for w, arm in self.fair(seen, penalty, variant).items()}
+                of_arms[seen] = {name: number(penalty, arm) for name, arm in arms.items()}
+            found[penalty] = by_row(of_arms)
+        return found
 
 
 WORDS = dict(zip(GROUPS, ("full speed", "half speed"), strict=True))
