@@ -8,7 +8,7 @@ sound notions, and tests every policy again. The plan of the study is in ``docs/
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -54,8 +54,10 @@ from fair_envs.reproduction.cimpean2025.published import tables as settings_of_t
 from fair_envs.reproduction.cimpean2025.results import CONFLICTS, numbers, read_found
 from fair_envs.reproduction.claims import (
     Claim,
+    Measured,
     Outcome,
     both,
+    by_row,
     everywhere_above,
     everywhere_below,
     everywhere_within,
@@ -64,6 +66,22 @@ from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Size
 
 Outcomes = Mapping[str, Outcome]
 Estimates = dict[str, Estimate]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found for a method.
+
+    Attributes:
+        outcomes: The outcomes of its tests; empty: it was not run.
+        text: The numbers behind them that are not drawn.
+        panels: The numbers that are tested against 0, by panel of the figure and row.
+    """
+
+    outcomes: Outcomes = field(default_factory=dict)
+    text: str = ""
+    panels: Mapping[str, Estimates] = field(default_factory=dict)
+
 
 SPANS: Mapping[Span, str] = {"best": "best", "mean": "total", "worst": "worst"}
 PAIRS = [f"{one}~{other}" for one, other in combinations(GROUP_NOTIONS, 2)]
@@ -170,24 +188,27 @@ class Report(study.Report[Scale]):
             return dict(outcomes)
         return {method: dict.fromkeys(own, UNDECIDED) for method, own in outcomes.items()}
 
-    def claim(self, world: World, test: Callable[[str], tuple[Outcomes, str]], **words: str) -> Claim:
+    def claim(self, world: World, test: Callable[[str], Found], *, label: str = "", **words: str) -> Claim:
         """Return a claim on a world, whose outcomes count only if some method learned its task.
 
         Args:
             world: The environment.
-            test: Function from a method to its outcomes and their evidence; none if it was not run.
+            test: Function from a method to what was found.
+            label: What the drawn numbers are.
             words: The other fields of the claim.
         """
         found = {method: test(method) for method in (PRINTED, REPAIRED)}
-        evidence = " ".join(f"{method.capitalize()}: {text}" for method, (_, text) in found.items() if text)
-        if evidence and not self.learned(world):
-            evidence = f"No method learned the task, so the claim is undecided whatever the numbers. {evidence}"
-        outcomes = self.gated(world, {method: own for method, (own, _) in found.items()})
+        texts = [words.pop("evidence", "")]
+        texts += [f"{method.capitalize()}: {of.text}" for method, of in found.items() if of.text]
+        if any(of.outcomes for of in found.values()) and not self.learned(world):
+            texts.insert(0, "No method learned the task, so the claim is undecided whatever the numbers.")
+        names = dict.fromkeys(panel for of in found.values() for panel in of.panels)
+        panels = {name: by_row({m: of.panels[name] for m, of in found.items() if name in of.panels}) for name in names}
         return Claim(
             text=f"{words.pop('text')} ({world})",
-            outcomes=outcomes,
-            evidence=evidence,
-            measured=None,
+            outcomes=self.gated(world, {method: of.outcomes for method, of in found.items()}),
+            evidence=" ".join(filter(None, texts)),
+            measured=Measured(label=label, bounds=(0,), panels=panels) if panels else None,
             **words,
         )
 
@@ -210,27 +231,24 @@ class Report(study.Report[Scale]):
     def _together(self) -> Claim:
         null = self.arms[Simple("hiring", IDENTICAL)]
 
-        def test(method: str) -> tuple[Outcomes, str]:
-            found = {name: arm for name, arm in self.groups(4, method).items()}
-            if not found:
-                return {}, ""
-            (arm,) = found.values()
-            above = {pair: arm.minus(null, pair) for pair in PAIRS}
-            shown = {pair: arm.estimate(pair) for pair in PAIRS}
-            return {"all pairs": everywhere_above(above, 0)}, f"{listed(shown, digits=2)}."
+        def test(method: str) -> Found:
+            arms = list(self.groups(4, method).values())
+            if not arms:
+                return Found()
+            above = {pair: arms[0].minus(null, pair) for pair in PAIRS}
+            return Found({"all pairs": everywhere_above(above, 0)}, panels={"": above})
 
-        words = {pair: null.estimate(pair) for pair in PAIRS}
-        claim = self.claim(
+        return self.claim(
             "hiring",
             test,
+            label="rank correlation of two notions across halves, minus that over identical random policies",
             text="Group notions go together: a policy that is fair by one is fair by the others",
+            evidence=f"Identical random policies: {listed({pair: null.estimate(pair) for pair in PAIRS}, digits=2)}.",
             refuted="A pair of notions whose correlation over policies is below that over identical random policies.",
             earlier="undecided: 7 of 10 pairs above 0",
             reason="Correlations in the same decisions were compared with 0, but identical policies have them too. Now "
             "one notion in one half is compared with the other in the other half, over many decisions.",
         )
-        own = f"Rank correlations across halves. Identical random policies: {listed(words, digits=2)}. "
-        return replace(claim, evidence=own + claim.evidence)
 
     def _misread(self) -> Claim:
         arm = next(iter(self.groups(4).values()), None)
@@ -262,30 +280,26 @@ class Report(study.Report[Scale]):
         )
 
     def _conflict(self, world: World) -> Claim:
-        null = self.arms[Simple(world, IDENTICAL)]
         names = [f"{one}~{other}" for one, other in CONFLICTS]
 
-        def test(method: str) -> tuple[Outcomes, str]:
+        def test(method: str) -> Found:
             arms = list(self.settings(world, method).values())
-            found = {name: over_arms(arms, name) for name in names}
             if not arms:
-                return {}, ""
-            return {name: everywhere_below({"": e}, 0) for name, e in found.items()}, f"{listed(found, digits=2)}."
+                return Found()
+            found = {name: over_arms(arms, name) for name in names}
+            return Found({name: everywhere_below({"": e}, 0) for name, e in found.items()}, panels={"": found})
 
-        claim = self.claim(
+        noise = tables.show(self.arms[Simple(world, IDENTICAL)].estimate(names[1]), digits=2)
+        return self.claim(
             world,
             test,
+            label="rank correlation across halves, over the policies of a setting, mean over settings",
             text="Individual fairness and consistency conflict",
+            evidence=f"Identical random policies: {names[1]} {noise}; they have no violations of IF.",
             refuted="A positive correlation.",
             earlier="holds" if world == "hiring" else "undecided",
             reason="The notions are now compared in different halves of the test episodes.",
         )
-        noise = tables.show(null.estimate(names[1]), digits=2)
-        own = (
-            "Rank correlation, across halves, over the policies of a setting, mean over settings. Identical random "
-            f"policies: {names[1]} {noise}; they have no violations of IF. "
-        )
-        return replace(claim, evidence=own + claim.evidence)
 
     def _harder(self) -> Claim:
         def flags(world: World, method: str) -> Any:
@@ -331,10 +345,10 @@ class Report(study.Report[Scale]):
     def _cost(self, world: World) -> Claim:
         random, best = self.span(world)
 
-        def test(method: str) -> tuple[Outcomes, str]:
+        def test(method: str) -> Found:
             arm = self.default(world, method)
             if arm is None:
-                return {}, ""
+                return Found()
             lost = 100 * (arm.values("top total R") - arm.values("fair total R")) / (best - random)
             reached = mean_interval(self.shares(world, arm.values("top total R")))
             cost = mean_interval(lost, undefined="omit")
@@ -346,7 +360,7 @@ class Report(study.Report[Scale]):
                 f"SP is {tables.show(_negative(arm.estimate('top SP')))} per step (noise floor "
                 f"{arm.estimate('noise SP').value:.3f})."
             )
-            return {f"within {LITTLE_COST:g} %": told}, text
+            return Found({f"within {LITTLE_COST:g} %": told}, text)
 
         return self.claim(
             world,
@@ -364,22 +378,19 @@ class Report(study.Report[Scale]):
     ) -> Claim:
         """Return a claim that gaps are larger with the history that forgets more."""
 
-        def test(method: str) -> tuple[Outcomes, str]:
+        def test(method: str) -> Found:
             groups = self.groups(number, method)
             if not groups:
-                return {}, ""
+                return Found()
             one, other = groups[shorter], groups[longer]
             larger = {name: other.minus(one, name) for name in names}  # gaps are negative
             larger["SP beyond its noise floor"] = one.minus(other, "excess SP")
             levels = {name: _negative(arm.estimate("SP")) for name, arm in groups.items()}
             floors = ", ".join(f"{name} {arm.estimate('noise SP').value:.3f}" for name, arm in groups.items())
-            text = (
-                f"Gap at {shorter} minus that at {longer}: {listed(larger)}. SP by history: {listed(levels)}; noise "
-                f"floors: {floors}."
-            )
-            return {name: everywhere_above({"": e}, 0) for name, e in larger.items()}, text
+            outcomes = {name: everywhere_above({"": e}, 0) for name, e in larger.items()}
+            return Found(outcomes, f"SP by history: {listed(levels)}; noise floors: {floors}.", {"": larger})
 
-        return self.claim(world, test, **words)
+        return self.claim(world, test, label=f"gap at {shorter} minus that at {longer}", **words)
 
     def _window(self, world: World) -> Claim:
         number = FIRST[world] + (9 if world == "hiring" else 6)
@@ -420,7 +431,7 @@ class Report(study.Report[Scale]):
         )
 
     def _bias(self, world: World) -> Claim:
-        def test(method: str) -> tuple[Outcomes, str]:
+        def test(method: str) -> Found:
             drops: Estimates = {}
             for number in (7, 8, 9) if world == "hiring" else (18,):
                 groups = self.groups(number, method)
@@ -429,12 +440,12 @@ class Report(study.Report[Scale]):
                     for name, arm in groups.items()
                     if name != "none"
                 }
-            told = {"all biases": everywhere_above(drops, 0)} if drops else {}
-            return told, f"Rise of the gap SP per step: {listed(drops)}." if drops else ""
+            return Found({"all biases": everywhere_above(drops, 0)}, panels={"": drops}) if drops else Found()
 
         return self.claim(
             world,
             test,
+            label="rise of the gap SP per step",
             text="A bias in the reward makes policies less fair by statistical parity",
             refuted="A bias that reduces the gap.",
             earlier="undecided",
@@ -442,18 +453,19 @@ class Report(study.Report[Scale]):
         )
 
     def _populations(self) -> Claim:
-        def test(method: str) -> tuple[Outcomes, str]:
+        def test(method: str) -> Found:
             groups = self.groups(6, method)
             rises = {name: groups["Belgian"].minus(arm, "SP") for name, arm in groups.items() if name != "Belgian"}
             if not groups:
-                return {}, ""
+                return Found()
             levels = {name: arm.estimate("excess SP") for name, arm in groups.items()}
-            text = f"Rise of the gap SP per step: {listed(rises)}; beyond its noise floor: {listed(levels)}."
-            return {"both populations": everywhere_above(rises, 0)}, text
+            text = f"Gap SP beyond its noise floor: {listed(levels)}."
+            return Found({"both populations": everywhere_above(rises, 0)}, text, {"": rises})
 
         return self.claim(
             "hiring",
             test,
+            label="rise of the gap SP per step",
             text="Populations with fewer women, and fewer foreign women, give less fair policies",
             refuted="A population whose policies have a smaller gap of statistical parity than the Belgian one's.",
             reason="There was no verdict. The wording is ours: the paper prints the table.",
@@ -462,25 +474,25 @@ class Report(study.Report[Scale]):
     def _distance(self, world: World) -> Claim:
         forms = {"by eq. 8": PUBLISHED_IF, "by violations": "IF"}
 
-        def test(method: str) -> tuple[Outcomes, str]:
+        def test(method: str) -> Found:
             groups = self.groups(DISTANCES_OF[world], method)
             if not groups:
-                return {}, ""
+                return Found()
             worse = {
-                form: everywhere_above(
-                    {other: groups[other].minus(groups["Bray-Curtis"], name) for other in ("HEOM", "HMOM")}, 0
-                )
+                form: {other: groups[other].minus(groups["Bray-Curtis"], name) for other in ("HEOM", "HMOM")}
                 for form, name in forms.items()
             }
             levels = (
                 f"{form}: {listed({own: arm.estimate(name) for own, arm in groups.items()})}"
                 for form, name in forms.items()
             )
-            return worse, f"{'; '.join(levels)}."
+            outcomes = {form: everywhere_above(each, 0) for form, each in worse.items()}
+            return Found(outcomes, f"{'; '.join(levels)}.", worse)
 
         return self.claim(
             world,
             test,
+            label="IF by a distance minus that by Bray-Curtis",
             text="The distance decides how fair policies look: Bray-Curtis is worse than HEOM and HMOM",
             refuted="A distance by which policies look less fair than by Bray-Curtis.",
             earlier="holds by equation 8; by violations "
