@@ -28,7 +28,8 @@ SETTINGS = {
     "critic": "8,8",
     "levels": "1.2,0.8",
 }
-SMALL = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", value)]
+SMALL = ["--preset", "small"]
+SMALL += [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", value)]
 SMALL += [part for name, value in WORLD.items() for part in ("--param", f"{name}={value}")]
 
 
@@ -83,7 +84,7 @@ def test_every_setting_of_a_team_is_an_option() -> None:
     said = Said("train", "ddpg", "--help")
     assert said.code == 0
     assert missing_options("ddpg", said.text) == [] and "--fairness-weight" not in said.text
-    assert "recommended|large|paper" in said.flat
+    assert "recommended|small|large|paper" in said.flat
     said = Said("train", "fair-er", "--help")
     assert missing_options("fair-er", said.text) == [] and "with normalised values" in said.flat
 
@@ -95,10 +96,10 @@ def test_every_setting_of_a_team_is_an_option() -> None:
         (["fair-e", "FairWheat-v0"], "id must be one of "),
         (["fair-e"], "ID must be given"),
         (["fair-f", PURSUIT], "method must be one of a-ppo, alpha-fair,"),
-        (["ddpg", PURSUIT, "--steps", "6000"], "--total-timesteps or --steps must be more than learning_starts, 60000"),
+        (["ddpg", PURSUIT, "--steps", "6000"], "--total-timesteps or --steps must be more than learning_starts, 20000"),
         (["ddpg", PURSUIT, "--gamma", "2"], "--gamma must be between 0 and 1, got 2"),
-        (["ddpg", PURSUIT, "--preset", "small"], "preset must be one of 'recommended', 'large', 'paper', got 'small'"),
-        (["ddpg", PURSUIT, "--speeds", "0.4,1.2"], "--speeds must decrease, got (0.4, 1.2)"),
+        (["ddpg", PURSUIT, "--preset", "tiny"], "preset must be one of 'recommended', 'small', 'large', 'paper', got"),
+        (["ddpg", PURSUIT, "--preset", "small", "--speeds", "0.4,1.2"], "--speeds must decrease, got (0.4, 1.2)"),
         (
             ["ddpg", PURSUIT, "--actor", "8,x"],
             "--actor must be integers at least 1, separated by commas, such as 64,64",
@@ -256,7 +257,7 @@ def test_ppo_with_networks_of_their_own_or_shared_plays_and_is_evaluated_as_a_te
         said = Said("evaluate", name, "--episodes", "3", "--no-progress")
         assert said.code == 0, said.text
         tests = json.loads((empty_folder / name / "evaluation-1" / "report.json").read_text())["tests"]
-        assert [*tests["last"]] == ["1"]
+        assert [*tests["last"]] == ["1.2"]
         assert Said("play", PURSUIT, "--run", name, "--gif", f"{name}.gif", "--frames", "3").code == 0
 
 
