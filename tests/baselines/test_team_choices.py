@@ -458,7 +458,7 @@ def test_a_curriculum_and_a_guide_are_used_only_where_there_are_any() -> None:
         model = make_team(config(env_id, guided=True))
         assert (model.guide is None) == (guide is None)
     assert make_team(config()).guide is None
-    discrete = team_settings("FairPursuit-v0", parameters={"action": "discrete"})
+    discrete = team_settings("FairPursuit-v0", preset="small", parameters={"action": "discrete"})
     assert discrete.curriculum == "linear" and isinstance(make_team(discrete).guide, Greedy)
 
 

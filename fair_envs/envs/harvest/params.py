@@ -76,8 +76,9 @@ class HarvestParams(NamedTuple):
     ripening_wait: Count = 3  # unripe steps until "timer" ripens, or "share" may; C's intent; Melting Pot: 10
     ripening_rate: UnitInterval = 5e-6  # probability per step and bush of the same colour, under "share"; Melting Pot
     # Observations
-    # C's ten numbers; with the neighbouring cells, own freeze, own turn and time; or with one of these two parts
-    observation: Literal["ten", "extended", "neighbours", "timing"] = "ten"
+    observation: Literal["ten", "extended", "neighbours", "timing"] = (
+        "ten"  # C's ten numbers, or with more: see the page
+    )
     scaled: bool = True  # to about [0, 1]; C: raw
 
 
