@@ -137,3 +137,16 @@ def test_every_python_block_of_a_page_runs(page: str, forks: Forks, tmp_path: Pa
     for text in blocks:
         done = run(forks, text, folder=tmp_path, package=ROOT)
         assert done.returncode == 0, text + done.stdout[-1000:] + done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "reproduction").glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_of_a_study_has_the_verdicts_of_its_report(page: Path) -> None:
+    report = page.with_suffix("") / "report.md"
+    text = report.read_text() if report.exists() else ""
+    if "## Verdicts" not in text:
+        pytest.skip("its report is of an earlier version")
+    table = text.split("## Verdicts")[1].split("**1. ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")]
+    assert len(rows) > 2
+    for row in rows:
+        assert row in page.read_text()
