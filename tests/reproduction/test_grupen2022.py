@@ -113,7 +113,9 @@ def test_policies_are_kept_at_every_speed_that_is_tested() -> None:
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return what a small training and a scripted team gave."""
-    learned = team_settings("FairPursuit-v0", algorithm="fair-er", speeds=(1.2, 0.8), levels=(1.2, 0.8), **FEW)
+    learned = team_settings(
+        "FairPursuit-v0", preset="small", algorithm="fair-er", speeds=(1.2, 0.8), levels=(1.2, 0.8), **FEW
+    )
     tested: dict[str, Any] = {"speeds": (1.2, 0.8), "episodes": 7}
     group = [
         TeamCell(training=learned, dealt=True, **tested),
