@@ -28,7 +28,7 @@ SETTINGS = {
     "critic": "8,8",
     "levels": "1.2,0.8",
 }
-SMALL = ["--preset", "small"]
+SMALL: list[Any] = ["--preset", "small"]
 SMALL += [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", value)]
 SMALL += [part for name, value in WORLD.items() for part in ("--param", f"{name}={value}")]
 
