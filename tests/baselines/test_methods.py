@@ -75,8 +75,8 @@ def test_a_method_of_ones_own_is_listed_with_its_options(example: Any) -> None:
     number = re.search(r"\[(\d+)\] needs discrete actions", shown)
     assert number is not None and re.search(rf"best-constant( yes)+ \[{number[1]}\]", shown)
     assert "Random steps to learn from. [100; an integer at least 1]" in Said("train", "best-constant", "--help").flat
-    expected = "method must support FairCollege-v0, got 'best-constant', which needs discrete actions; try ppo, "
-    assert expected in mistake("train", "best-constant", "FairCollege-v0")
+    expected = "method must support FairPursuit-v0, got 'best-constant', which needs discrete actions; try ppo, "
+    assert expected in mistake("train", "best-constant", "FairPursuit-v0")
     with pytest.raises(ValueError, match="name must be new, got 'best-constant', which is already a method"):
         register(*methods._registered)
 
