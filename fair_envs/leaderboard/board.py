@@ -272,10 +272,10 @@ def verified_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm]:
         ValueError: The result is not the one that it claims.
     """
     key, arm, stored = play_entry(folder, scale=scale)
-    if stored != _hash_of(arm):
+    if stored != (hashed := _hash_of(arm)):
         raise ValueError(
-            f"the result of {folder} must be {_hash_of(arm)}, which its policy has in the test episodes of the scale "
-            f"{scale}, got {stored}"
+            f"the result of {folder} must be {hashed}, which its policy has in the test episodes of the scale {scale}, "
+            f"got {stored}"
         )
     return key, arm
 

@@ -76,9 +76,7 @@ class HarvestParams(NamedTuple):
     ripening_wait: Count = 3  # unripe steps until "timer" ripens, or "share" may; C's intent; Melting Pot: 10
     ripening_rate: UnitInterval = 5e-6  # probability per step and bush of the same colour, under "share"; Melting Pot
     # Observations
-    observation: Literal["ten", "extended", "neighbours", "timing"] = (
-        "ten"  # C's ten numbers, or with more: see the page
-    )
+    observation: Literal["ten", "extended", "neighbours", "timing"] = "ten"  # C's ten numbers, or more; see the page
     scaled: bool = True  # to about [0, 1]; C: raw
 
 

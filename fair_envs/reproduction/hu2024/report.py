@@ -66,7 +66,7 @@ CODED = "as coded"
 FORMS: Mapping[str, tuple[str, str]] = {PRINTED: (AS_PRINTED, ""), CODED: (AS_CODED, AS_CODED), REPAIRED: ("", "")}
 """The endings of the names of F-PPO and of the others: the method as printed, the published code, and our repair.
 
-The paper's PPO and A-PPO have no printed scaling of their own; those as coded are compared with each other.
+The paper's PPO and A-PPO have no printed scaling; those as coded are compared with each other.
 """
 
 OTHERS = ("ELBERT", "return parity", "PPO-Lagrangian")
