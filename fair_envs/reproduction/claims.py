@@ -63,29 +63,26 @@ class Measured:
     Attributes:
         label: What they are, with their unit.
         bounds: The bounds that their intervals must exclude.
-        panels: The numbers by panel of the figure, row and method.
+        numbers: The numbers by method, panel of the figure, and row.
         digits: Number of decimal places in words.
     """
 
     label: str
     bounds: tuple[float, ...]
-    panels: Mapping[str, ByRow]
+    numbers: Mapping[str, Mapping[str, Estimates]]
     digits: int = 3
 
-    def by_method(self) -> dict[str, dict[str, dict[str, Estimate]]]:
-        """Return the numbers by method, panel and row."""
-        found: dict[str, dict[str, dict[str, Estimate]]] = {}
-        for panel, rows in self.panels.items():
-            for row, methods in rows.items():
-                for method, e in methods.items():
-                    found.setdefault(method, {}).setdefault(panel, {})[row] = e
-        return found
-
     def outcomes(self, test: Callable[[Estimates], Outcome]) -> dict[str, dict[str, Outcome]]:
-        """Return the outcomes of a test by method and panel; each has the rows of one panel and method."""
+        """Return the outcomes of a test by method and panel, where there are numbers."""
         return {
-            method: {panel: test(rows) for panel, rows in panels.items()} for method, panels in self.by_method().items()
+            method: {panel: test(rows) for panel, rows in panels.items() if rows}
+            for method, panels in self.numbers.items()
         }
+
+    def panels(self) -> dict[str, ByRow]:
+        """Return the numbers by panel, row and method, as a figure draws them."""
+        found = {panel: by_row(methods) for panel, methods in turned(self.numbers).items()}
+        return {panel: rows for panel, rows in found.items() if rows}
 
     def extremes(self) -> str:
         """Return a table with the lowest and the highest number of each method and panel."""
@@ -93,12 +90,13 @@ class Measured:
             ["method", "", "lowest", "highest"],
             [
                 [method, panel, *self._ends(rows)]
-                for method, panels in self.by_method().items()
+                for method, panels in self.numbers.items()
                 for panel, rows in panels.items()
+                if rows
             ],
         )
 
-    def _ends(self, rows: Mapping[str, Estimate]) -> list[str]:
+    def _ends(self, rows: Estimates) -> list[str]:
         ordered = sorted(rows.items(), key=lambda item: item[1].value)
         ends = [f"{row}: " * bool(row) + show(e, digits=self.digits) for row, e in (ordered[0], ordered[-1])]
         return ends if len(rows) > 1 else [*ends[:1], ""]
@@ -107,15 +105,22 @@ class Measured:
         """Return plain data for JSON."""
         plain = {
             method: {panel: {row: e.as_dict() for row, e in rows.items()} for panel, rows in panels.items()}
-            for method, panels in self.by_method().items()
+            for method, panels in self.numbers.items()
         }
         return {"label": self.label, "bounds": self.bounds, "numbers": plain}
 
 
-def by_row(found: Mapping[str, Mapping[str, Estimate]]) -> ByRow:
+def turned(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return values by two names with the second name first."""
+    seconds = dict.fromkeys(second for each in found.values() for second in each)
+    return {second: {first: each[second] for first, each in found.items() if second in each} for second in seconds}
+
+
+def by_row(found: Mapping[str, Estimates]) -> ByRow:
     """Return numbers by method and row as numbers by row and method, in the order of the method with most rows."""
-    rows = dict.fromkeys(row for each in sorted(found.values(), key=len, reverse=True) for row in each)
-    return {row: {method: each[row] for method, each in found.items() if row in each} for row in rows}
+    ordered = sorted(found.items(), key=lambda item: len(item[1]), reverse=True)
+    rows = turned(dict(ordered))
+    return {row: {method: of[method] for method in found if method in of} for row, of in rows.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +144,11 @@ class Claim:
     earlier: str = ""
     reason: str = ""
     measured: Measured | None = None
+
+    @classmethod
+    def tested(cls, measured: Measured, test: Callable[[Estimates], Outcome], **fields: Any) -> "Claim":
+        """Return a claim whose test is made for each method and panel of its numbers."""
+        return cls(outcomes=measured.outcomes(test), measured=measured, **fields)
 
     def verdict(self, method: str) -> str:
         """Return the verdict on a method in words."""

@@ -140,8 +140,7 @@ class Report(ABC, Generic[ScaleT]):
         bounds = " and ".join(f"{bound:g}" for bound in measured.bounds)
         label = f"{measured.label[0].upper()}{measured.label[1:]}, tested against {bounds}."
         yield " ".join(filter(None, (title, claim.evidence, label)))
-        drawn = {panel: rows for panel, rows in measured.panels.items() if rows}
-        if drawn:
+        if drawn := measured.panels():
             yield measured.extremes()
             file = f"claim-{k}.png"
             figures.dot_plot(drawn, self.out / file, label=measured.label, lines=measured.bounds)

@@ -10,7 +10,6 @@ from fair_envs.reproduction.claims import (
     Measured,
     Outcome,
     both,
-    by_row,
     everywhere_above,
     everywhere_below,
     everywhere_within,
@@ -125,13 +124,15 @@ def test_tested_numbers_are_judged_by_method_and_panel() -> None:
     found = Measured(
         label="reduction, in percent",
         bounds=(50,),
-        panels={
-            "ten": by_row({"as printed": {"b": of(10, 20)}, "repaired": {"a": of(60, 70), "b": of(0, 9)}}),
-            "extended": by_row({"repaired": {"a": of(1, 2)}}),
+        numbers={
+            "as printed": {"ten": {"b": of(10, 20)}, "extended": {}},
+            "repaired": {"ten": {"a": of(60, 70), "b": of(0, 9)}, "extended": {"a": of(1, 2)}},
         },
         digits=0,
     )
-    assert list(found.panels["ten"]) == ["a", "b"]  # the order of the method with most rows
+    panels = found.panels()
+    assert list(panels["ten"]) == ["a", "b"]  # the order of the method with most rows
+    assert list(panels["ten"]["b"]) == ["as printed", "repaired"] and list(panels["extended"]["a"]) == ["repaired"]
     judged = found.outcomes(lambda rows: somewhere_above(rows, 50))
     assert {method: {panel: one.holds for panel, one in of.items()} for method, of in judged.items()} == {
         "as printed": {"ten": False},

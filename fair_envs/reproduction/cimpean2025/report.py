@@ -57,7 +57,6 @@ from fair_envs.reproduction.claims import (
     Measured,
     Outcome,
     both,
-    by_row,
     everywhere_above,
     everywhere_below,
     everywhere_within,
@@ -202,13 +201,12 @@ class Report(study.Report[Scale]):
         texts += [f"{method.capitalize()}: {of.text}" for method, of in found.items() if of.text]
         if any(of.outcomes for of in found.values()) and not self.learned(world):
             texts.insert(0, "No method learned the task, so the claim is undecided whatever the numbers.")
-        names = dict.fromkeys(panel for of in found.values() for panel in of.panels)
-        panels = {name: by_row({m: of.panels[name] for m, of in found.items() if name in of.panels}) for name in names}
+        drawn = {method: of.panels for method, of in found.items()}
         return Claim(
             text=f"{words.pop('text')} ({world})",
             outcomes=self.gated(world, {method: of.outcomes for method, of in found.items()}),
             evidence=" ".join(filter(None, texts)),
-            measured=Measured(label=label, bounds=(0,), panels=panels) if panels else None,
+            measured=Measured(label=label, bounds=(0,), numbers=drawn) if any(drawn.values()) else None,
             **words,
         )
 

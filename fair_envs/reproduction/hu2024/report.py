@@ -7,7 +7,7 @@ The plan of the study is in ``docs/reproduction/hu2024/plan.md``.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fair_envs.experiments import figures, tables
@@ -16,12 +16,10 @@ from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.metrics.inference import p_value
 from fair_envs.reproduction import study
 from fair_envs.reproduction.claims import (
-    ByRow,
     Claim,
     Estimates,
     Measured,
     Outcome,
-    by_row,
     everywhere_below,
     somewhere_above,
 )
@@ -114,20 +112,20 @@ class Report(study.Report[Scale]):
 
     def _claim(self, measured: Measured, test: Callable[[Estimates], Outcome], **words: str) -> Claim:
         """Return a claim whose test is made in each panel; those of the published code count as printed."""
-        judged = measured.outcomes(test)
-        coded = {f"{CODED}, {panel}": outcome for panel, outcome in judged.get(CODED, {}).items()}
-        outcomes = {PRINTED: {**judged.get(PRINTED, {}), **coded}, REPAIRED: judged.get(REPAIRED, {})}
-        return Claim(outcomes=outcomes, measured=measured, **words)
+        claim = Claim.tested(measured, test, **words)
+        coded = {f"{CODED}, {panel}": outcome for panel, outcome in claim.outcomes.get(CODED, {}).items()}
+        outcomes = {PRINTED: {**claim.outcomes[PRINTED], **coded}, REPAIRED: claim.outcomes[REPAIRED]}
+        return replace(claim, outcomes=outcomes)
 
-    def _ways(self, found: Callable[[str, str, str], Mapping[str, Estimate]]) -> dict[str, ByRow]:
-        """Return a panel for each definition of a measure.
+    def _ways(self, found: Callable[[str, str, str], Estimates]) -> dict[str, dict[str, Estimates]]:
+        """Return the numbers of each form of F-PPO, with a panel for each definition of a measure.
 
         Args:
             found: Returns the numbers, from the endings of F-PPO's name, of the others' names and of the number.
         """
         return {
-            way: by_row({method: found(own, others, ending) for method, (own, others) in FORMS.items()})
-            for way, ending in WAYS.items()
+            form: {way: found(own, others, ending) for way, ending in WAYS.items()}
+            for form, (own, others) in FORMS.items()
         }
 
     def _below(self) -> Claim:
@@ -136,7 +134,7 @@ class Report(study.Report[Scale]):
             return {name: self.arm("lending", name + form).estimate("short" + ending) for name, form in names.items()}
 
         return self._claim(
-            Measured(label="short-term unfairness (gap)", bounds=(BELOW,), panels=self._ways(gaps)),
+            Measured(label="short-term unfairness (gap)", bounds=(BELOW,), numbers=self._ways(gaps)),
             lambda found: everywhere_below(found, BELOW),
             text=f"In lending, EO, A-PPO and F-PPO keep short-term unfairness below {BELOW:g}.",
             refuted=f"One of the three with a gap above {BELOW:g}.",
@@ -155,7 +153,7 @@ class Report(study.Report[Scale]):
             Measured(
                 label=f"{column}-term unfairness of F-PPO minus that of another",
                 bounds=(0,),
-                panels=self._ways(differences),
+                numbers=self._ways(differences),
             ),
             lambda found: everywhere_below(found, 0),
             text=f"In {world}, F-PPO has less {column}-term unfairness than {' and '.join(others)}.",
@@ -166,13 +164,13 @@ class Report(study.Report[Scale]):
 
     def _price(self) -> Claim:
         lost = {
-            method: {"": self.arm("lending", "F-PPO" + own).reduction(self.arm("lending", "PPO" + other), "profit")}
-            for method, (own, other) in FORMS.items()
+            form: {
+                "cash": {"": self.arm("lending", "F-PPO" + own).reduction(self.arm("lending", "PPO" + other), "profit")}
+            }
+            for form, (own, other) in FORMS.items()
         }
         return self._claim(
-            Measured(
-                label="profit lost, in percent of PPO's", bounds=(LITTLE,), panels={"cash": by_row(lost)}, digits=1
-            ),
+            Measured(label="profit lost, in percent of PPO's", bounds=(LITTLE,), numbers=lost, digits=1),
             lambda found: everywhere_below(found, LITTLE),
             text=f"In lending, F-PPO's fairness costs little: at most {LITTLE:g} % of PPO's profit.",
             refuted=f"A loss of more than {LITTLE:g} %.",
@@ -190,8 +188,8 @@ class Report(study.Report[Scale]):
             Measured(
                 label="mean disparity in the second half of the training, F-PPO minus F-PPO-L",
                 bounds=(0,),
-                panels={
-                    world: {"": {method: change(world, own) for method, own in methods.items()}} for world in WORLDS
+                numbers={
+                    method: {world: {"": change(world, own)} for world in WORLDS} for method, own in methods.items()
                 },
             ),
             lambda found: everywhere_below(found, 0),
@@ -203,17 +201,15 @@ class Report(study.Report[Scale]):
 
     def _shield(self, world: World) -> Claim:
         names = {PRINTED: {"F-PPO": AS_PRINTED}, REPAIRED: {"F-PPO": "", "F-PPO, shield": ""}}
-        panels = {
-            way: by_row(
-                {
-                    method: {n: self.shield_effect(world, n + form, "short" + ending) for n, form in several.items()}
-                    for method, several in names.items()
-                }
-            )
-            for way, ending in WAYS.items()
+        found = {
+            method: {
+                way: {n: self.shield_effect(world, n + form, "short" + ending) for n, form in several.items()}
+                for way, ending in WAYS.items()
+            }
+            for method, several in names.items()
         }
         return self._claim(
-            Measured(label="unfairness behind the shield minus without", bounds=(0,), panels=panels),
+            Measured(label="unfairness behind the shield minus without", bounds=(0,), numbers=found),
             lambda found: everywhere_below(found, 0),
             text=f"In {world}, massaging kept at evaluation lowers short-term unfairness.",
             refuted="More unfairness behind the shield.",
@@ -238,9 +234,11 @@ class Report(study.Report[Scale]):
         }  # fmt: skip
         found = {
             method: {
-                row: weakest([arms[other].minus(arms[name], "long") for other in ("PPO", "A-PPO")])
-                for row, name in several.items()
-                if name in arms
+                "truly": {
+                    row: weakest([arms[other].minus(arms[name], "long") for other in ("PPO", "A-PPO")])
+                    for row, name in several.items()
+                    if name in arms
+                }
             }
             for method, several in names.items()
         }
@@ -248,7 +246,7 @@ class Report(study.Report[Scale]):
             Measured(
                 label="distance of the scores with PPO or A-PPO, whichever is closer, minus that of a variant",
                 bounds=(0,),
-                panels={"truly": by_row(found)},
+                numbers=found,
             ),
             lambda found: somewhere_above(found, 0),
             text="In lending, a variant of F-PPO ends with a smaller true distance of the scores than PPO and A-PPO.",

@@ -132,11 +132,13 @@ class Report(study.Report[Scale]):
             every: Whether the claim is about every point of the paper's grid.
             words: The other fields of the claim.
         """
-        judged = measured.outcomes(test)
-        outcomes = {method: judged.get(method, {}) for method in METHODS}
-        if every and not self._whole_grid:
-            outcomes = {m: {panel: on_a_part(one) for panel, one in of.items()} for m, of in outcomes.items()}
-        return Claim(outcomes=outcomes, measured=measured, **words)
+        claim = Claim.tested(measured, test, **words)
+        if not every or self._whole_grid:
+            return claim
+        partial = {
+            method: {panel: on_a_part(one) for panel, one in of.items()} for method, of in claim.outcomes.items()
+        }
+        return replace(claim, outcomes=partial)
 
     @property
     def _whole_grid(self) -> bool:
@@ -144,25 +146,17 @@ class Report(study.Report[Scale]):
         s = self.scale
         return all(len(of.get(p, ())) == GRID_POINTS for of in (s.points, s.printed) for p in PENALTIES)
 
-    def _by_method(self, numbers: Callable[[Observation, str], Mapping[str, Estimate]]) -> dict[str, ByRow]:
-        """Return a panel for each observation, with the numbers of both methods.
-
-        Args:
-            numbers: Function from an observation and a mode to the numbers by row.
-        """
-        return {
-            seen: by_row({method: numbers(seen, variant) for method, variant in METHODS.items()})
-            for seen in OBSERVATIONS
-        }
-
     def _reductions(self, penalty: Notion, bounds: tuple[float, ...]) -> Measured:
         """Return the reductions of a penalty's numbers, with a panel for each form and observation."""
-
-        def of(form: str) -> dict[str, ByRow]:
-            return self._by_method(lambda seen, variant: self.reductions(seen, penalty, form, variant))
-
-        panels = {f"{seen} {form}": rows for form in FORMS for seen, rows in of(form).items()}
-        return Measured(label="reduction of unfairness, in percent", bounds=bounds, panels=panels, digits=0)
+        found = {
+            method: {
+                f"{seen} {form}": self.reductions(seen, penalty, form, variant)
+                for form in FORMS
+                for seen in OBSERVATIONS
+            }
+            for method, variant in METHODS.items()
+        }
+        return Measured(label="reduction of unfairness, in percent", bounds=bounds, numbers=found, digits=0)
 
     def _largest_reduction(self) -> Claim:
         found = {}
@@ -225,17 +219,18 @@ class Report(study.Report[Scale]):
     def _trend(self) -> Claim:
         margin = MARGINS["trend"]
 
-        def of(seen: Observation, weight: str, method: str) -> dict[str, Estimate]:
-            found = {penalty: self.slopes(seen, penalty, METHODS[method]) for penalty in PENALTIES}
+        def of(seen: Observation, weight: str, variant: str) -> dict[str, Estimate]:
+            found = {penalty: self.slopes(seen, penalty, variant) for penalty in PENALTIES}
             return {penalty: slopes[weight] for penalty, slopes in found.items() if weight in slopes}
 
-        panels = {
-            f"{seen} {weight}": by_row({method: of(seen, weight, method) for method in METHODS})
-            for seen in OBSERVATIONS
-            for weight in ("alpha", "beta")
+        found = {
+            method: {
+                f"{seen} {weight}": of(seen, weight, variant) for seen in OBSERVATIONS for weight in ("alpha", "beta")
+            }
+            for method, variant in METHODS.items()
         }
         return self._claim(
-            Measured(label="slope of the ratio against a weight", bounds=(-margin, margin), panels=panels, digits=2),
+            Measured(label="slope of the ratio against a weight", bounds=(-margin, margin), numbers=found, digits=2),
             lambda found: everywhere_within(found, margin),
             every=True,
             text="There is no trend in alpha or in beta.",
@@ -271,7 +266,10 @@ class Report(study.Report[Scale]):
             Measured(
                 label="price for full speed minus price for half speed, in percentage points",
                 bounds=(-margin, margin),
-                panels=self._by_method(self.price_gaps),
+                numbers={
+                    method: {seen: self.price_gaps(seen, variant) for seen in OBSERVATIONS}
+                    for method, variant in METHODS.items()
+                },
                 digits=0,
             ),
             lambda found: everywhere_within(found, margin),
@@ -295,9 +293,7 @@ class Report(study.Report[Scale]):
             Measured(
                 label="reduction of unfairness by each component without the other, in percent",
                 bounds=(least,),
-                panels={
-                    f"{seen} {form}": by_row({REPAIRED: alone(seen, form)}) for form in FORMS for seen in OBSERVATIONS
-                },
+                numbers={REPAIRED: {f"{seen} {form}": alone(seen, form) for form in FORMS for seen in OBSERVATIONS}},
                 digits=0,
             ),
             lambda found: everywhere_above(found, least),
@@ -309,26 +305,30 @@ class Report(study.Report[Scale]):
         return replace(claim, outcomes={**claim.outcomes, PRINTED: {"by construction": Outcome(False)}})
 
     def _alike(self) -> Claim:
-        def distances(kind: str) -> dict[str, ByRow]:
-            def of(seen: Observation, variant: str) -> dict[str, Estimate]:
-                return {
-                    f"{penalty} {_name(weights)}": arm.estimate(f"{kind}, total variation")
-                    for penalty in PENALTIES
-                    for weights, arm in self.fair(seen, penalty, variant).items()
-                }
+        kinds = ("selected", "executed")
 
-            return {f"{seen}, {kind}": rows for seen, rows in self._by_method(of).items()}
+        def distances(seen: Observation, variant: str, kind: str) -> dict[str, Estimate]:
+            return {
+                f"{penalty} {_name(weights)}": arm.estimate(f"{kind}, total variation")
+                for penalty in PENALTIES
+                for weights, arm in self.fair(seen, penalty, variant).items()
+            }
 
         own = "; ".join(
             f"{seen}, {kind} {tables.show(self.ppo(seen, 'dp').estimate(f'{kind}, total variation'), digits=2)}"
             for seen in OBSERVATIONS
-            for kind in ("selected", "executed")
+            for kind in kinds
         )
         return self._claim(
             Measured(
                 label="total variation distance between the groups' shares of actions",
                 bounds=(MARGINS["actions"],),
-                panels={**distances("selected"), **distances("executed")},
+                numbers={
+                    method: {
+                        f"{seen}, {kind}": distances(seen, variant, kind) for kind in kinds for seen in OBSERVATIONS
+                    }
+                    for method, variant in METHODS.items()
+                },
                 digits=2,
             ),
             lambda found: everywhere_below(found, MARGINS["actions"]),
