@@ -162,14 +162,14 @@ class Method:
                 yield one
 
     def configured(self, given: Mapping[str, Any], *, preset: str | None = None) -> Any:
-        """Return the settings of a training, completed from a preset.
+        """Return the settings of a training, completed from a preset; without presets, the parameters are the task's.
 
         Args:
             given: The settings by name; ``algorithm``, the method's name, may be left out.
             preset: Name of the preset; None: the first one.
 
         Raises:
-            TypeError: A setting is unknown.
+            TypeError: A setting is unknown, or there is no ``env_id``.
             ValueError: A value is outside its range, the preset is unknown, or the settings are another method's.
         """
         fields = [one.name for one in dataclasses.fields(self.settings)]
@@ -177,12 +177,16 @@ class Method:
             if name not in fields:
                 hint = meant(name, fields) or f"; they are {', '.join(fields)}"
                 raise TypeError(f"given must hold settings of {self.name}, got {name!r}{hint}")
+        if "env_id" not in given:
+            raise TypeError(f"given must hold env_id, the id of an environment, got {', '.join(given) or 'nothing'}")
         given = {"algorithm": self.name, **given}
         if given["algorithm"] != self.name:
             raise ValueError(f"algorithm must be {self.name!r} or left out, got {given['algorithm']!r}")
-        values: Mapping[str, Any] = {}
+        values: Mapping[str, Any]
         if self.preset is not None:
             values = self.preset(preset or next(iter(self.presets)), given)
+        else:
+            values = {"parameters": task_of(given["env_id"]).merged(given.get("parameters", {}))}
         own = {name: values[name] for name in ("parameters",) if name in values}  # includes the given parameters
         return self.settings(**{**values, **given, **own})
 

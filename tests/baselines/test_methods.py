@@ -1,5 +1,6 @@
 """The registry of methods: a method of one's own in a few lines, and what an environment without a method is told."""
 
+import dataclasses
 import importlib
 import json
 import re
@@ -138,8 +139,6 @@ def test_every_setting_of_every_method_has_a_sentence() -> None:
 
 def fields_of(method: Method) -> Any:
     """Return all fields of a method's settings."""
-    import dataclasses
-
     return dataclasses.fields(method.settings)
 
 
@@ -151,6 +150,15 @@ def test_settings_of_a_method_need_not_repeat_its_name() -> None:
         method.configured({"env_id": "FairLending-v0", "algorithm": "ppo"})
     with pytest.raises(TypeError, match="given must hold settings of fair-ppo, got 'wieght'; did you mean 'weight'"):
         method.configured({"env_id": "FairLending-v0", "wieght": 2.0})
+    with pytest.raises(TypeError, match="given must hold env_id, the id of an environment, got weight"):
+        method.configured({"weight": 2.0})
+
+
+def test_a_method_without_presets_trains_in_the_world_of_the_task() -> None:
+    plain = dataclasses.replace(methods.named("ppo"), presets={}, preset=None)
+    given = {"env_id": "FairPursuit-v0", "parameters": {"horizon": 20}}
+    parameters = plain.configured(given).parameters
+    assert parameters == task_of("FairPursuit-v0").merged({"horizon": 20}) != {"horizon": 20}
 
 
 @pytest.mark.parametrize("method", methods.names())
