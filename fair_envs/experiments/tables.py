@@ -1,7 +1,6 @@
 """Tables of estimates for the terminal, as Markdown and as CSV."""
 
 import csv
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,12 +92,6 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, digits: i
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write(folder: Path, rows: Mapping[str, Mapping[str, Estimate]]) -> None:
-    """Write the rows into a folder as ``table.csv`` and ``table.json``."""
-    write_csv(folder / "table.csv", rows)
-    write_json(folder / "table.json", rows)
-
-
 def write_csv(path: Path, rows: Mapping[str, Mapping[str, Estimate]]) -> None:
     """Write one line for each row and number: value, interval, number of units, level."""
     with path.open("w", newline="") as file:
@@ -107,9 +100,3 @@ def write_csv(path: Path, rows: Mapping[str, Mapping[str, Estimate]]) -> None:
         for row, numbers in rows.items():
             for name, e in numbers.items():
                 writer.writerow([row, name, e.value, e.low, e.high, e.n, e.level])
-
-
-def write_json(path: Path, rows: Mapping[str, Mapping[str, Estimate]]) -> None:
-    """Write the rows as JSON; an undefined number is null."""
-    plain = {row: {name: e.as_dict() for name, e in numbers.items()} for row, numbers in rows.items()}
-    path.write_text(json.dumps(plain, indent=2) + "\n")

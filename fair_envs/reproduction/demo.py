@@ -63,12 +63,11 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
     arms = {name: arm(name, [out / "cells" / c.key for c in group]) for name, group in cells.items()}
     numbers = compare(arms["PPO"], arms["fair-PPO"])
     tables.write_csv(out / "table.csv", numbers)
-    tables.write_json(out / "table.json", numbers)
     lower = show(numbers, seeds=seeds, steps=steps)
     draw(arms, out)
     shown = cells["fair-PPO"][0]
     film(shown, out / "cells" / shown.key, out / "episode.gif")
-    Console().print(f"Saved in {out}: table.csv, table.json, disparities.png, actions.png, episode.gif")
+    Console().print(f"Saved in {out}: table.csv, disparities.png, actions.png, episode.gif")
     return lower
 
 

@@ -95,9 +95,8 @@ class Report(ABC, Generic[ScaleT]):
     def write(self) -> Path:
         """Write everything and return the report's path."""
         self.out.mkdir(parents=True, exist_ok=True)
-        tables.write(
-            self.out, {arm.label: {name: arm.estimate(name) for name in arm.names} for arm in self.arms.values()}
-        )
+        estimates = {arm.label: {name: arm.estimate(name) for name in arm.names} for arm in self.arms.values()}
+        tables.write_csv(self.out / "table.csv", estimates)
         claims = self.claims()
         (self.out / "claims.json").write_text(json.dumps([claim.as_dict() for claim in claims], indent=2) + "\n")
         path = self.out / "report.md"

@@ -357,7 +357,7 @@ def test_the_report_is_written_with_tables_figures_and_claims(tmp_path: Path) ->
     for picture in [*pictures, "ablation.png"]:
         assert (path.parent / picture).stat().st_size > 5_000 and f"({picture})" in text
     assert len(json.loads((path.parent / "claims.json").read_text())) == len(found.claims())
-    assert "lending F-PPO" in json.loads((path.parent / "table.json").read_text())
+    assert "\nlending F-PPO,short," in (path.parent / "table.csv").read_text()
 
 
 # ------------------------------------------------------------------------------------------------------ tuning
