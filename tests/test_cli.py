@@ -609,7 +609,7 @@ def test_what_is_no_run_is_neither_evaluated_nor_played(empty_folder: Path) -> N
     ids = ", ".join(TABLE)
     expected = f"RUN|ID must be the folder of a run, with a config.json, or {ids}, got 'FairTrafic-v0'"
     assert mistake("evaluate", "FairTrafic-v0") == f"{expected}; did you mean 'FairTraffic-v0'?"
-    nobody = "policy must be 'random', 'greedy', a run's folder or module:function, got 'nowhere'"
+    nobody = "policy must be 'random', 'greedy', 'reactive', a run's folder or module:function, got 'nowhere'"
     assert mistake("play", ENV_ID, *BRIEFLY, "--policy", "nowhere") == nobody
     missing = "got 'runs/nope', which does not exist"
     assert mistake("evaluate", "runs/nope").endswith(missing)
@@ -854,7 +854,7 @@ def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
         ),
         (
             (ENV_ID, "--policy", "shortest-time"),
-            "policy must be 'random', 'greedy', a run's folder or module:function, got 'shortest-time'",
+            "policy must be 'random', 'greedy', 'reactive', a run's folder or module:function, got 'shortest-time'",
         ),
         (
             (ENV_ID, "--policy", "nosuch:function"),

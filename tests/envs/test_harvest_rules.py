@@ -769,6 +769,29 @@ def test_a_part_of_the_extended_observation_has_its_entries(kind: str, columns: 
     assert space.shape == (len(columns),) and all(space.contains(own) for own in part.reshape(-1, len(columns)))
 
 
+def test_the_last_reward_can_be_hidden() -> None:
+    hidden, plain = started(2, observation="without_reward"), started(2)
+    rewarded = False
+    for row in np.random.default_rng(0).integers(8, size=(30, 2, 40)):
+        seen, shown = (batch.advance(row).observation for batch in (hidden, plain))
+        rewarded |= bool(shown[..., 3].any())
+        shown[..., 3] = 0
+        assert np.array_equal(seen, shown)
+    assert rewarded
+    assert (hidden.advance(row).facts["features"][..., 3] == 0).all()
+
+
+def test_an_agent_at_half_speed_never_has_a_last_reward_when_it_acts() -> None:
+    batch, turns = started(4), 0
+    for row in np.random.default_rng(1).integers(8, size=(40, 4, 40)):
+        before = batch.observe()
+        step = batch.advance(row)
+        acted = (step.facts["action"] >= 0) & (step.facts["sensitive"][..., 0] == 1)
+        assert not before[..., 3][acted].any()
+        turns += acted.sum()
+    assert turns > 100
+
+
 def test_the_features_of_a_decision_are_the_scaled_ten_numbers_that_it_was_taken_on() -> None:
     for kind in ({}, {"scaled": False}, {"observation": "extended"}):
         plain, batch = started(2), started(2, **kind)

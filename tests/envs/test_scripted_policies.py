@@ -11,8 +11,8 @@ from fair_envs import make_rules
 from fair_envs.core import Lanes
 from fair_envs.core.interactions import MISSING
 from fair_envs.envs.fraud.policies import AboveAmount
-from fair_envs.envs.harvest.policies import GreedyHarvester
-from fair_envs.envs.harvest.rules import DOWN, RECOLOUR, RIGHT, RIPEN, STAY, USE
+from fair_envs.envs.harvest.policies import GreedyHarvester, ReactiveHarvester
+from fair_envs.envs.harvest.rules import DOWN, LEFT, RECOLOUR, RIGHT, RIPEN, STAY, UP, USE
 from fair_envs.envs.hiring.policies import Alternating, Graduates
 from fair_envs.envs.pursuit.policies import Planner, ShuffledPlanner
 from fair_envs.evaluation import LanesWorld, Policy, Transition, begun, rollout, scripted
@@ -70,9 +70,34 @@ def test_the_greedy_harvester_does_nothing_that_costs() -> None:
     assert greedy([Agent(0, 0), FAR], [Bush(0, 1)], **costly)[0] == STAY
 
 
-def test_the_greedy_harvester_is_of_its_own_environment() -> None:
+def reacting(agents: list[Agent], bushes: list[Bush], *, draw: float = 0.0, **parameters: Any) -> list[int]:
+    lanes: Lanes = scene(agents, bushes, **{**NARROW, **parameters})
+    chosen: list[int] = ReactiveHarvester(lanes.rules).act(lanes.observe(), np.full((1, len(agents)), draw))[0].tolist()
+    return chosen
+
+
+@pytest.mark.parametrize("seen", [{}, {"scaled": False}, {"observation": "extended"}])
+def test_the_reactive_harvester_walks_at_random_until_a_bush_is_beside_it(seen: dict[str, Any]) -> None:
+    apart = [Bush(2, 0, RED), Bush(1, 1, BLUE)]  # at a distance of 2
+    walks = [reacting([Agent(0, 0), FAR], apart, draw=draw, **seen)[0] for draw in (0.0, 0.3, 0.6, 0.99)]
+    assert walks == [UP, DOWN, LEFT, RIGHT]
+    assert reacting([Agent(0, 0), FAR], [], **seen) == [UP, UP]
+    assert reacting([Agent(0, 0), FAR], [Bush(0, 1)], **seen)[0] == USE
+    assert reacting([Agent(0, 0), FAR], [Bush(0, 1, BLUE)], **seen)[0] == RECOLOUR
+    assert reacting([Agent(0, 0, BLUE), FAR], [Bush(0, 1, BLUE)], **seen)[0] == USE
+    assert reacting([Agent(0, 0, BLUE), FAR], [Bush(0, 1, RED)], recolour=0.0, **seen)[0] == USE
+    assert reacting([Agent(0, 0), FAR], [Bush(0, 1), Bush(1, 0, BLUE)], **seen)[0] == RECOLOUR
+
+
+def test_the_reactive_harvester_draws_between_ripening_and_eating() -> None:
+    drawn = [reacting([Agent(0, 0), FAR], [Bush(0, 1)], draw=draw, separate_ripening=True)[0] for draw in (0.4, 0.6)]
+    assert drawn == [RIPEN, USE]
+
+
+@pytest.mark.parametrize("policy", [GreedyHarvester, ReactiveHarvester])
+def test_the_scripted_harvesters_are_of_their_own_environment(policy: Any) -> None:
     with pytest.raises(ValueError, match="rules must be those of FairHarvest, got those of hiring"):
-        GreedyHarvester(make_rules("FairHiring-v0"))
+        policy(make_rules("FairHiring-v0"))
 
 
 # Decision-makers -----------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def test_the_small_scale_has_the_arms_of_the_plan() -> None:
         for weights in jobs.ALONE:
             assert Point(seen, "dp", "shaped", *weights) in study
         assert Point(seen, "dp", "paper_literal", 1.0, 1.0) in study
-    assert {"random", "stay", "greedy"} <= set(study)
+    assert {"random", "stay", "reactive", "greedy"} <= set(study)
 
 
 def test_the_full_scale_is_the_papers_grid() -> None:
@@ -70,7 +70,7 @@ def test_arms_have_different_names() -> None:
 def test_policies_without_training_play_the_episodes_of_their_seed(tmp_path: Path) -> None:
     parameters = {**LITTLE, "horizon": 12}
     found = []
-    for name, seed in (("random", 0), ("random", 1), ("stay", 0), ("greedy", 0)):
+    for name, seed in (("random", 0), ("random", 1), ("stay", 0), ("reactive", 0), ("greedy", 0)):
         cell = jobs.UntrainedCell(name=name, seed=seed, episodes=3, parameters=parameters)
         found.append(read_result(run_cell(cell, tmp_path)).ordinary)
     first, other, stay, greedy = found

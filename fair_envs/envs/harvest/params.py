@@ -23,8 +23,10 @@ FIRST_BUSH, UNTIL_EATEN = range(2)
 NO_OPERATION, RESAMPLE = range(2)
 LINEAR, CUBIC = range(2)
 BY_AGENTS, BY_TIMER, BY_SHARE = range(3)
-TEN, EXTENDED, WITH_NEIGHBOURS, WITH_TIMING = range(4)
+TEN, EXTENDED, WITH_NEIGHBOURS, WITH_TIMING, WITHOUT_REWARD = range(5)
 TRUNCATE, TERMINATE = range(2)
+
+Observation = Literal["ten", "extended", "neighbours", "timing", "without_reward"]
 
 
 class HarvestParams(NamedTuple):
@@ -76,7 +78,7 @@ class HarvestParams(NamedTuple):
     ripening_wait: Count = 3  # unripe steps until "timer" ripens, or "share" may; C's intent; Melting Pot: 10
     ripening_rate: UnitInterval = 5e-6  # probability per step and bush of the same colour, under "share"; Melting Pot
     # Observations
-    observation: Literal["ten", "extended", "neighbours", "timing"] = "ten"  # C's ten numbers, or more; see the page
+    observation: Observation = "ten"  # C's ten numbers, or others; see the page
     scaled: bool = True  # to about [0, 1]; C: raw
 
 

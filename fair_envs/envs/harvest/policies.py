@@ -1,4 +1,4 @@
-"""Scripted policies for FairHarvest, which read the lanes: they see more than an agent observes."""
+"""Scripted policies for FairHarvest: one that reads the whole state, and one that only uses what an agent observes."""
 
 from typing import Any
 
@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 from fair_envs.core import Rules
 from fair_envs.core.compilation import kernel, readable, rule
 from fair_envs.envs.harvest.rules import (
+    BLUE,
     DOWN,
+    FEATURES,
     LEFT,
     NEIGHBOURS,
     NO_COLOUR,
     RECOLOUR,
+    RED,
     RIGHT,
     RIPEN,
     STAY,
@@ -27,6 +30,46 @@ from fair_envs.support.aliases import Ints, Lane, Record, Records
 
 MOVES = (DOWN, RIGHT, UP, LEFT)  # in the order of NEIGHBOURS
 UNSEEN = -1  # of a cell that the search has not reached
+NEAREST_BUSHES = slice(FEATURES.index("nearest_red"), FEATURES.index("nearest_blue") + 1)
+BESIDE = 1.5  # distances below this one are 1
+
+
+def checked_rules(rules: Rules) -> Harvest:
+    """Return the rules, or raise ValueError if they are another environment's."""
+    if not isinstance(rules, Harvest):
+        raise ValueError(f"rules must be those of FairHarvest, got those of {rules.name}")
+    return rules
+
+
+class ReactiveHarvester(Policy):
+    """Each agent walks at random until a bush is beside it, and then recolours it or uses it.
+
+    It only uses the distances to the nearest bushes in the agent's own observation, and has no memory. Bushes in the
+    other colour are recoloured, if that pays. If ripening is a separate action, it draws between ripening and eating,
+    because the ten numbers do not show what is ripe.
+
+    Args:
+        rules: FairHarvest's.
+
+    Raises:
+        ValueError: The rules are another environment's.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        params = checked_rules(rules).params
+        self.unit = params.width + params.height if params.scaled else 1
+        self.separate, self.at_other = params.separate_ripening, RECOLOUR if params.recolour > 0 else USE
+
+    def act(self, observation: NDArray[Any], uniforms: Any) -> Ints:
+        """Return the actions, in the shape of ``uniforms``."""
+        preference, distances = observation[..., FEATURES.index("preference")], observation[..., NEAREST_BUSHES]
+        beside = distances * self.unit < BESIDE  # (..., 2), red and blue
+        prefers_red = preference < (RED + BLUE) / 2
+        own = np.where(prefers_red, beside[..., 0], beside[..., 1])
+        other = np.where(prefers_red, beside[..., 1], beside[..., 0])
+        use = np.where(self.separate & (uniforms < 0.5), RIPEN, USE)
+        walk = UP + (4 * uniforms).astype(np.int64)  # up, down, left, right
+        return np.where(other, self.at_other, np.where(own, use, walk))
 
 
 class GreedyHarvester(Policy):
@@ -45,8 +88,7 @@ class GreedyHarvester(Policy):
     uses_truth = True
 
     def __init__(self, rules: Rules) -> None:
-        if not isinstance(rules, Harvest):
-            raise ValueError(f"rules must be those of FairHarvest, got those of {rules.name}")
+        checked_rules(rules)
 
     def start(self, world: Any) -> None:
         """Store the lanes."""

@@ -25,6 +25,7 @@ from fair_envs.envs.harvest.params import (
     UNTIL_EATEN,
     WITH_NEIGHBOURS,
     WITH_TIMING,
+    WITHOUT_REWARD,
     HarvestParams,
     largest_population,
 )
@@ -60,8 +61,8 @@ FEATURES = (
 SURROUNDINGS = 8  # out, empty, red unripe, red ripe, blue unripe, blue ripe, agent of same, of other preference
 OUT, EMPTY, BUSH_SEEN, SAME_AGENT, OTHER_AGENT = 0, 1, 2, 6, 7
 TIMING = 3  # frozen, turn granted, share of the episode that has passed
-MORE = {"ten": 0, "extended": 4 * SURROUNDINGS + TIMING, "neighbours": 4 * SURROUNDINGS, "timing": TIMING}
-"""By how many entries an observation is longer than the ten numbers."""
+MORE = {"extended": 4 * SURROUNDINGS + TIMING, "neighbours": 4 * SURROUNDINGS, "timing": TIMING}
+"""By how many entries an observation is longer than the ten numbers; others have none."""
 
 
 # ---------------------------------------------------------------------------------------------- the start
@@ -503,7 +504,7 @@ def observe(lane: Lane, params: Record, observation: Floats32) -> None:
     lane.blues = bushes_of(lane, BLUE)
     measure_distances(lane, params)
     write_ten(lane, params, params.scaled, observation)
-    if params.observation != TEN:
+    if params.observation != TEN and params.observation != WITHOUT_REWARD:
         for agent in range(params.agents):
             write_surroundings(lane, agent, params, observation[agent])
 
@@ -538,7 +539,7 @@ def write_ten(lane: Lane, params: Record, scaled: bool, out: Any) -> None:
         row[0] = lane.x[agent] / right
         row[1] = lane.y[agent] / bottom
         row[2] = lane.sensitive[agent]
-        row[3] = lane.last_reward[agent] / largest
+        row[3] = 0.0 if params.observation == WITHOUT_REWARD else lane.last_reward[agent] / largest
         row[4] = lane.preference[agent]
         row[5] = lane.reds / population
         row[6] = lane.blues / population
@@ -647,6 +648,9 @@ class Harvest(Rules):
     world, empty, red unripe, red ripe, blue unripe, blue ripe, agent of the same preference, agent of the other
     preference; whether the agent is frozen; whether the handicap leaves it this turn; the share of the episode that has
     passed. ``"neighbours"`` adds only the 32 entries of the neighbours, ``"timing"`` only the last three.
+    ``"without_reward"`` has the ten numbers with 0 in place of the last reward. The last reward shows an agent at full
+    speed whether it is beside a bush. An agent with half the turns had no turn in the last step, so for it, this number
+    is always 0 when it acts.
 
     **Rewards.** Per turn of an agent: ripening 3 in the preferred colour, 1 otherwise; eating 5 or 1; recolouring a
     bush to the preferred colour 5; obstructing 3 if the other agent prefers the other colour, else 0. All are
@@ -691,7 +695,10 @@ class Harvest(Rules):
 
     name: ClassVar[str] = "harvest"
     drawn_by: ClassVar[str] = "fair_envs.envs.harvest.render:HarvestRenderer"
-    policies: ClassVar[Mapping[str, str]] = {"greedy": "fair_envs.envs.harvest.policies:GreedyHarvester"}
+    policies: ClassVar[Mapping[str, str]] = {
+        "greedy": "fair_envs.envs.harvest.policies:GreedyHarvester",
+        "reactive": "fair_envs.envs.harvest.policies:ReactiveHarvester",
+    }
     action_names: ClassVar[Sequence[str]] = ACTION_NAMES
     keys: ClassVar[Mapping[str, int]] = {
         "up": UP,
@@ -773,7 +780,7 @@ class Harvest(Rules):
         if params.scaled:
             scale = np.array([right, bottom, 1, largest, 1, population, population, far, far, far])
             low, high = low / scale, high / scale
-        more = MORE[params.observation]
+        more = MORE.get(params.observation, 0)
         low, high = np.append(low, np.zeros(more)), np.append(high, np.ones(more))
         return gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
 

@@ -12,27 +12,27 @@ import numpy as np
 import fair_envs
 from fair_envs.baselines.ppo.fair_ppo import ModeName
 from fair_envs.baselines.training import Training
+from fair_envs.envs.harvest.params import Observation
 from fair_envs.envs.harvest.rules import STAY
 from fair_envs.evaluation import Policy, RandomPolicy, as_policy, scripted
 from fair_envs.experiments.jobs import Job
 from fair_envs.reproduction.experiment import Cell, played_arrays, read_result
 from fair_envs.reproduction.measures import numbers
 
-Observation = Literal["ten", "extended", "neighbours", "timing"]
 Notion = Literal["dp", "csp", "cf"]  # the notions that are penalised, by their short names
 Variant = ModeName | Literal["own credit", "one network"]  # a mode; "shaped" with own credit; PPO with one network
 Weights = tuple[float, float]  # alpha and beta
 
 OBSERVATIONS: tuple[Observation, ...] = ("ten", "extended")
-PARTS: tuple[Observation, ...] = ("neighbours", "timing")
-"""Observations with one part of what "extended" adds to "ten", for PPO only."""
+OTHERS: tuple[Observation, ...] = ("neighbours", "timing", "without_reward")
+"""Observations for PPO only: with one part of what "extended" adds to "ten", and without the last reward."""
 
 PENALTIES: tuple[Notion, ...] = ("dp", "csp", "cf")
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
 PPO: Weights = (0.0, 0.0)
 DIAGONAL: tuple[Weights, ...] = ((0.25, 0.25), (0.5, 0.5), (1.0, 1.0))
 ALONE: tuple[Weights, ...] = ((1.0, 0.0), (0.0, 1.0))  # each component of the penalty without the other
-UNTRAINED = ("random", "stay", "greedy")
+UNTRAINED = ("random", "stay", "reactive", "greedy")
 ACTIONS = ("stay", "up", "down", "left", "right", "ripen/eat", "recolour", "obstruct")
 
 
@@ -171,7 +171,7 @@ class UntrainedCell(Job):
             policy = as_policy(lambda observation, uniforms: np.full(uniforms.shape, STAY))
         else:
             policy = scripted(rules, self.name)
-        policy.append_group = True  # none of them reads its observation, so a longer one does not matter
+        policy.append_group = True  # none of them reads what follows the ten numbers
         return policy
 
 
@@ -184,7 +184,7 @@ def cells(scale: Scale) -> dict[Point | str, list[Cell] | list[UntrainedCell]]:
     for name in UNTRAINED:
         found[name] = [untrained(scale, name, seed) for seed in range(scale.seeds)]
     points = [point for observation in OBSERVATIONS for point in points_of(scale, observation)]
-    points += [Point(observation, "dp", "shaped", *PPO) for observation in PARTS]
+    points += [Point(observation, "dp", "shaped", *PPO) for observation in OTHERS]
     points += [Point(observation, "dp", "one network", *PPO) for observation in OBSERVATIONS]
     for point in points:
         found[point] = [cell(scale, point, seed) for seed in range(scale.seeds)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fair_envs.baselines.training import Training
+from fair_envs.envs.harvest.params import Observation
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
@@ -37,13 +38,12 @@ from fair_envs.reproduction.lamalfa2025.jobs import (
     ALONE,
     GRID,
     OBSERVATIONS,
-    PARTS,
+    OTHERS,
     PENALTIES,
     PPO,
     SCALES,
     UNTRAINED,
     Notion,
-    Observation,
     Point,
     Scale,
     Weights,
@@ -413,7 +413,7 @@ class Report(study.Report[Scale]):
                 for seen in OBSERVATIONS
             },
             "Who pays": self.levelling_table(),
-            "Trained arms minus the greedy rule": self.greedy_table(),
+            "Trained arms minus a rule with the same observation": self.rules_table(),
             "Reductions in the course of the training": self.course_table(),
             "Twins: the effect of flipping the attribute of all agents that have it": (
                 "Mean reward per agent and step of the flipped agents in the counterfactual minus the factual episode: "
@@ -445,7 +445,7 @@ class Report(study.Report[Scale]):
         header = ["policy", "observation", "reward N", "reward S", "ratio", "noise floor", "difference", "n"]
         rows: list[list[tables.Cell]] = []
         shown = {(name, "any"): self.arms[name] for name in UNTRAINED}
-        shown |= {("PPO", seen): self.ppo(seen, "dp") for seen in (*OBSERVATIONS, *PARTS)}
+        shown |= {("PPO", seen): self.ppo(seen, "dp") for seen in (*OBSERVATIONS, *OTHERS)}
         shown |= {
             (point.label, point.observation): arm
             for point, arm in self.arms.items()
@@ -454,16 +454,22 @@ class Report(study.Report[Scale]):
         for (name, seen), arm in shown.items():
             rows.append([name, seen, *self._level(arm), str(arm.seeds)])
         text = tables.markdown(header, rows)
-        ratios = {seen: self.ppo(seen, "dp") for seen in (*OBSERVATIONS, *PARTS)}
+        ratios = {seen: self.ppo(seen, "dp") for seen in (*OBSERVATIONS, *OTHERS)}
         changes = {f"`{seen}`": arm.minus(ratios["ten"], "|dp_ratio|") for seen, arm in ratios.items() if seen != "ten"}
         part = ratios["neighbours"].minus(ratios["timing"], "|dp_ratio|")
+        rule = {words: self.arms["reactive"].minus(ratios["ten"], f"return[{group}]") for group, words in WORDS.items()}
         return (
             "`extended` adds to `ten` the four neighbouring cells, and three numbers on timing: whether the agent is "
-            "frozen, whether it has this turn, and how much of the episode has passed. `neighbours` and `timing` add "
-            "one of these parts; only PPO was run with them. *One network*: half-speed agents use the same network as "
-            "the others, so that what they lack there is not learning. PPO's ratio minus that with `ten` (Welch): "
+            "frozen, whether it has this turn, and how much of the episode has passed. Three more observations were "
+            "run with PPO only. `neighbours` and `timing` add one of these parts. `without_reward` has the ten numbers "
+            "without the agent's reward in the last step. This number shows an agent at full speed that it is beside "
+            "a bush. An agent at half speed had no turn in the last step, so for it the number is always 0 when it "
+            "acts. *One network*: all agents use the same network.\n\nPPO's ratio minus that with `ten` (Welch): "
             f"{listed(changes)}. With `neighbours` minus with `timing`: {tables.show(part)}. The comparison is at this "
-            f"length of training.\n\n{text}"
+            "length of training.\n\n"
+            "`reactive` is a rule that uses only the distances to the nearest bushes among the ten numbers, and has no "
+            "memory: it walks at random until a bush is beside the agent, and then recolours it or uses it. Its reward "
+            f"minus that of PPO with `ten`: {listed(rule)}. `greedy` sees the whole state.\n\n{text}"
         )
 
     def _level(self, arm: Arm) -> list[tables.Cell]:
@@ -517,18 +523,23 @@ class Report(study.Report[Scale]):
             f"above 100 % means that S loses as well.\n\n{tables.markdown(header, rows)}"
         )
 
-    def greedy_table(self) -> str:
-        """Return the differences of the arms with the penalty on demographic parity from the greedy rule."""
-        greedy, numbers = self.arms["greedy"], ("return[without]", "return[with]", "|dp_ratio|", "|dp_difference|")
+    def rules_table(self) -> str:
+        """Return the differences of the arms with the penalty on demographic parity from the scripted rules."""
+        numbers = ("return[without]", "return[with]", "|dp_ratio|", "|dp_difference|")
         arms = {(seen, "PPO"): self.ppo(seen, "dp") for seen in OBSERVATIONS}
         arms |= {(seen, _name(weights)): arm for seen in OBSERVATIONS for weights, arm in self.fair(seen, "dp").items()}
-        found = {key: [arm.minus(greedy, number) for number in numbers] for key, arm in arms.items()}
-        worse = sum(first.high < 0 and second.high < 0 for first, second, *_ in found.values())
-        rows: list[list[tables.Cell]] = [[*key, *differences] for key, differences in found.items()]
+        found = {
+            rule: {key: [arm.minus(self.arms[rule], number) for number in numbers] for key, arm in arms.items()}
+            for rule in ("reactive", "greedy")
+        }
+        worse = {
+            rule: sum(first.high < 0 and second.high < 0 for first, second, *_ in of.values())
+            for rule, of in found.items()
+        }
+        rows: list[list[tables.Cell]] = [[*key, *differences] for key, differences in found["reactive"].items()]
         return (
-            "Greedy walks to the nearest bush and harvests it; it sees the whole state, so it is a bound on what the "
-            f"world allows, not on what an agent's observation does. Both groups earn less than with it in {worse} of "
-            f"{len(found)} arms.\n\n"
+            "Rewards minus those of `reactive`, which uses no more than the ten numbers. Both groups earn less than "
+            f"with it in {worse['reactive']} of {len(arms)} arms, and less than with `greedy` in {worse['greedy']}.\n\n"
             + tables.markdown(["observation", "arm", "reward N", "reward S", "ratio", "difference"], rows)
         )
 
