@@ -73,10 +73,10 @@ def test_policies_without_training_play_the_episodes_of_their_seed(tmp_path: Pat
     for name, seed in (("random", 0), ("random", 1), ("stay", 0), ("reactive", 0), ("greedy", 0)):
         cell = jobs.UntrainedCell(name=name, seed=seed, episodes=3, parameters=parameters)
         found.append(read_result(run_cell(cell, tmp_path)).ordinary)
-    first, other, stay, greedy = found
+    first, other, stay, reactive, greedy = found
     assert (first.values != other.values).any()
     assert not stay.values.any()
-    assert greedy.values.sum() > first.values.sum()
+    assert greedy.values.sum() > reactive.values.sum() > first.values.sum()
 
 
 # ---------------------------------------------------------------------------- claims, on returns made by hand
