@@ -516,7 +516,7 @@ for _task in (
         short=returns_in_window,
         long=returns_of_episode,
         rate=RETURN,
-        scripted=("greedy",),
+        scripted=("greedy", "reactive"),
         steps=1_280_000,
     ),
     Task(
