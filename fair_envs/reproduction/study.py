@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.executors import FailedCellsError, check_engine
@@ -13,7 +13,6 @@ from fair_envs.experiments.jobs import Job
 from fair_envs.experiments.seeds import TABLE, Arm, begin, fill
 from fair_envs.reproduction.claims import Claim
 
-ScaleName = Literal["smoke", "small", "full"]
 PRINTED, REPAIRED = "as printed", "repaired"
 """The two methods that get a verdict: that of the paper, and our repaired version."""
 
@@ -227,7 +226,7 @@ class Study(Generic[ScaleT, KeyT]):
     def run(
         self,
         *,
-        scale: ScaleName,
+        scale: str,
         out: Path,
         jobs: int = 2,
         engine: str = "processes",
@@ -243,7 +242,8 @@ class Study(Generic[ScaleT, KeyT]):
         table says which code made it.
 
         Args:
-            scale: ``"smoke"`` (minutes), ``"small"`` (hours on two cores) or ``"full"`` (the paper's protocol).
+            scale: ``"smoke"`` (minutes), ``"small"`` (hours on two cores), ``"full"`` (the paper's protocol), or another
+                of the study's scales.
             out: A new folder for the cells, the table and the report.
             jobs: Number of cells that run in parallel.
             engine: The engine that runs them, see `fair_envs.experiments.executors`.

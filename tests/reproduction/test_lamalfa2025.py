@@ -1,6 +1,7 @@
 """The fair-PPO study: its cells, its claims on returns made by hand, and the whole of it at a tiny scale."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +283,33 @@ def test_the_study_runs_end_to_end_and_its_table_gives_the_same_report_elsewhere
     monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", nothing_to_run)
     again = paper.main(scale="smoke", out=tmp_path / "again", merge_from=[tmp_path / "out"], progress=False)
     assert again.read_text() == text
+
+
+@pytest.mark.usefixtures("tiny")
+def test_longer_trainings_have_a_report_of_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = jobs.SCALES["long"].points
+    scale = replace(
+        jobs.SCALES["smoke"], points=points, printed={}, variants=(), curve=(), penalties=("dp",), ablated=False
+    )
+    trained = [key for key in jobs.cells(scale) if isinstance(key, Point)]
+    assert len(trained) == len(jobs.OBSERVATIONS) * (1 + len(points["dp"]))
+    monkeypatch.setitem(jobs.SCALES, "long", scale)
+    text = paper.main(scale="long", out=tmp_path / "out", jobs=1, progress=False).read_text()
+    assert (
+        "| 1 | With `extended`, small weights only delay a gain" in text
+        and "| 2 |" not in text.split("## Verdicts")[1][:900]
+    )
+    assert (tmp_path / "out" / "learning.png").exists() and "| extended | PPO's ratio |" in text
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(3, HOLDS), (4, OPEN), (5, FAILS)])
+def test_small_weights_only_delay_a_gain_if_they_lower_the_ratio_in_the_end(gap: float, expected: str) -> None:
+    small = (0.25, 0.25)
+    found = report({PPO: ahead(4), small: ahead(gap)})
+    scale = replace(found.scale, points={"dp": [small]}, penalties=("dp",), ablated=False)
+    longer = paper.made("long", scale, found.arms, Path("nowhere"))
+    (claim,) = longer.claims()
+    assert outcome(claim) == expected and claim.verdict(PRINTED) == "Not run"
 
 
 @pytest.mark.usefixtures("tiny")

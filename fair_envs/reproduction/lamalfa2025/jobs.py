@@ -78,6 +78,8 @@ class Scale:
         curve: Weights alpha at which the penalty on demographic parity is run with beta = 0.
         training: Other settings of the training.
         parameters: Other parameters of the environment.
+        penalties: The penalties in whose worlds PPO is run.
+        ablated: Whether PPO is also run with the observations `OTHERS`, and with one network for all agents.
     """
 
     seeds: int
@@ -90,6 +92,8 @@ class Scale:
     curve: Sequence[float] = ()
     training: Mapping[str, Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    penalties: Sequence[Notion] = PENALTIES
+    ablated: bool = True
 
 
 SMALL: Mapping[str, Any] = {"lanes": 8, "n_steps": 100, "batch_size": 4096}
@@ -125,6 +129,8 @@ SCALES: dict[str, Scale] = {
         points={"dp": [(0.25, 0.25), (1.0, 1.0)]},
         printed={},
         training=SMALL,
+        penalties=("dp",),
+        ablated=False,
     ),
     "full": Scale(
         seeds=10,
@@ -184,8 +190,9 @@ def cells(scale: Scale) -> dict[Point | str, list[Cell] | list[UntrainedCell]]:
     for name in UNTRAINED:
         found[name] = [untrained(scale, name, seed) for seed in range(scale.seeds)]
     points = [point for observation in OBSERVATIONS for point in points_of(scale, observation)]
-    points += [Point(observation, "dp", "shaped", *PPO) for observation in OTHERS]
-    points += [Point(observation, "dp", "one network", *PPO) for observation in OBSERVATIONS]
+    if scale.ablated:
+        points += [Point(observation, "dp", "shaped", *PPO) for observation in OTHERS]
+        points += [Point(observation, "dp", "one network", *PPO) for observation in OBSERVATIONS]
     for point in points:
         found[point] = [cell(scale, point, seed) for seed in range(scale.seeds)]
     return found
@@ -193,7 +200,7 @@ def cells(scale: Scale) -> dict[Point | str, list[Cell] | list[UntrainedCell]]:
 
 def points_of(scale: Scale, observation: Observation) -> list[Point]:
     """Return the arms with an observation."""
-    found = [Point(observation, penalty, "shaped", *PPO) for penalty in PENALTIES]
+    found = [Point(observation, penalty, "shaped", *PPO) for penalty in scale.penalties]
     found += [Point(observation, p, "shaped", *weights) for p, several in scale.points.items() for weights in several]
     found += [
         Point(observation, p, "paper_literal", *weights) for p, several in scale.printed.items() for weights in several
