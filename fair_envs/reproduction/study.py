@@ -242,8 +242,8 @@ class Study(Generic[ScaleT, KeyT]):
         table says which code made it.
 
         Args:
-            scale: ``"smoke"`` (minutes), ``"small"`` (hours on two cores), ``"full"`` (the paper's protocol), or another
-                of the study's scales.
+            scale: ``"smoke"`` (minutes), ``"small"`` (hours on two cores), ``"full"`` (the paper's protocol), or
+                another of the study's scales.
             out: A new folder for the cells, the table and the report.
             jobs: Number of cells that run in parallel.
             engine: The engine that runs them, see `fair_envs.experiments.executors`.

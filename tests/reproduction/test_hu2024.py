@@ -395,12 +395,12 @@ def test_the_study_runs_end_to_end(scale: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(jobs, "TRAINING_HORIZON", dict.fromkeys(WORLDS, 40))
     monkeypatch.setitem(SCALES, scale, tiny)
     monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", run_here)
-    path = hu2024.main(scale=scale, out=tmp_path / "out", jobs=1, progress=False)  # type: ignore[arg-type]
+    path = hu2024.main(scale=scale, out=tmp_path / "out", jobs=1, progress=False)
     text = path.read_text()
     if scale == "tuning":
         assert "'epidemic': {'A-PPO': " in text
     else:
         assert text.count("In attention, F-PPO has less long-term unfairness than PPO and A-PPO.") == 2
         return
-    hu2024.main(scale=scale, out=tmp_path / "out", jobs=1, resume=True, progress=False)  # type: ignore[arg-type]
+    hu2024.main(scale=scale, out=tmp_path / "out", jobs=1, resume=True, progress=False)
     assert path.read_text() == text

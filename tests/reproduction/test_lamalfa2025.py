@@ -232,7 +232,7 @@ def test_as_printed_a_component_has_no_effect_by_construction() -> None:
 
 def test_an_unknown_scale_and_an_existing_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="scale must be one of 'smoke', 'small', 'long', 'full', got 'huge'"):
-        paper.main(scale="huge", out=tmp_path / "new")  # type: ignore[arg-type]
+        paper.main(scale="huge", out=tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with pytest.raises(ValueError, match="seeds must be at least 1, got 0"):
         paper.main(scale="smoke", out=tmp_path / "new", seeds=0)
