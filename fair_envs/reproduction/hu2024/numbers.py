@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from fair_envs.experiments.seeds import curve_numbers
 from fair_envs.reproduction.hu2024.jobs import AS_PRINTED, DRAWN, Key, ProcessResult, read_process
-from fair_envs.reproduction.hu2024.processes import Series, World, noise_floors, series
+from fair_envs.reproduction.hu2024.processes import BENEFITS, Series, World, noise_floors, series
 
-SHIELD, LIKELIEST, NOISE, TRAINED = "shield: ", "likeliest: ", "noise ", "trained "
-"""Prefixes of numbers: of the test with the shield or with the most likely actions; of noise floors; of trainings."""
+SHIELD, LIKELIEST, NOISE, EXCESS, TRAINED = "shield: ", "likeliest: ", "noise ", "excess ", "trained "
+"""Prefixes of numbers: of the test with the shield or with the most likely actions; of the values under chance, and of
+what is above them; of trainings."""
 
 STARTING_CASH = 10_000.0
 POINTS = 40  # the largest number of points of a curve
@@ -80,15 +81,16 @@ def numbers(key: Key, folder: Path) -> dict[str, float]:
 
 
 def tested(world: World, arrays: Mapping[str, NDArray[Any]]) -> dict[str, float]:
-    """Return the summaries of a test and their noise floors."""
+    """Return the summaries of a test, what they are under chance, and what each group gets."""
     found, courses, floors = {}, series(world, arrays), noise_floors(world, arrays)
     for name, summary in SUMMARIES[world].items():
         found[name] = summarised(courses[summary.series], summary.since)
         if summary.series in floors:
             found[NOISE + name] = summarised(floors[summary.series], summary.since)
+            found[EXCESS + name] = found[name] - found[NOISE + name]
     if world == "lending":
         found["profit"] = found["utility"] - STARTING_CASH
-    return found
+    return found | BENEFITS[world](arrays)
 
 
 def trained(key: Key, result: ProcessResult) -> dict[str, float]:

@@ -226,6 +226,8 @@ WATCHED: Mapping[World, Callable[[Any, Iterator[Step], int], dict[str, NDArray[A
 
 # -------------------------------------------------------------------------------------------------------- measures
 
+SETTLED = 200  # steps of attention after which rates are averaged
+
 
 class Series(NamedTuple):
     """A number over the time of an episode, averaged over test episodes."""
@@ -268,9 +270,7 @@ def lending_numbers(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
 
 def _gaps(qualified: NDArray[Any], granted: NDArray[Any], times: Ints) -> dict[str, Floats]:
     """Return the gaps of the true positive rates, (P,), for counts of shape (P, E, 2)."""
-    windows = ((times % WINDOW == 0) & (times > 0))[:, np.newaxis]  # those that do not overlap
-    asked, lent = (np.cumsum(windows * counts.sum(axis=1), axis=0) for counts in (qualified, granted))
-    rates = np.divide(lent, asked, out=np.full(asked.shape, np.nan), where=asked > 0)
+    rates = _rates_of_all(qualified, granted, times)
     return {
         "short, as plotted": populations.gap_of_means((granted / np.maximum(qualified, 1)).swapaxes(0, 1)),
         "short": _nanmean(
@@ -278,6 +278,13 @@ def _gaps(qualified: NDArray[Any], granted: NDArray[Any], times: Ints) -> dict[s
         ),
         "of all": np.abs(rates[:, 0] - rates[:, 1]),
     }
+
+
+def _rates_of_all(qualified: NDArray[Any], granted: NDArray[Any], times: Ints) -> Floats:
+    """Return the true positive rates of all applicants so far in all episodes by group, (P, 2)."""
+    windows = ((times % WINDOW == 0) & (times > 0))[:, np.newaxis]  # those that do not overlap
+    asked, lent = (np.cumsum(windows * counts.sum(axis=1), axis=0) for counts in (qualified, granted))
+    return np.asarray(np.divide(lent, asked, out=np.full(asked.shape, np.nan), where=asked > 0))
 
 
 def lending_floors(arrays: Mapping[str, NDArray[Any]], rng: np.random.Generator) -> dict[str, Floats]:
@@ -418,6 +425,51 @@ FLOORS: Mapping[World, Callable[[Mapping[str, NDArray[Any]], np.random.Generator
     "epidemic": epidemic_floors,
 }
 """The same numbers if chance alone made the groups differ."""
+
+
+def lending_benefits(arrays: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Return each group's true positive rate, and its share of applications that got a loan, in all episodes."""
+    rates = _rates_of_all(arrays["qualified"], arrays["granted"], arrays["times"])[-1]
+    loans = arrays["granted_ever"].sum(axis=0) / arrays["applied_ever"].sum(axis=0)
+    return {
+        f"{title}, {group}": float(value[k])
+        for title, value in (("true positive rate", rates), ("loans per application", loans))
+        for k, group in enumerate(("advantaged", "disadvantaged"))
+    }
+
+
+def attention_benefits(arrays: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Return the mean incident rate and share of discovered incidents at the best and at the worst location."""
+    late = arrays["times"] >= min(SETTLED, arrays["times"][-1])
+    rates = np.sort(arrays["rates"][late].mean(axis=0), axis=-1)  # (E, K)
+    incidents, discovered = arrays["incidents"], arrays["discovered"]
+    found = np.divide(discovered, incidents, out=np.full(incidents.shape, np.nan), where=incidents > 0)
+    found = np.sort(found[np.isfinite(found).all(axis=-1)], axis=-1)
+    ends = (("best", 0, -1), ("worst", -1, 0))
+    return {f"incident rate, {end} place": float(rates[:, low].mean()) for end, low, _ in ends} | {
+        f"incidents discovered, {end} place": float(found[:, high].mean()) if len(found) else np.nan
+        for end, _, high in ends
+    }
+
+
+def epidemic_benefits(arrays: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    """Return each community's share not infected at the last step, and its effective vaccinations per head."""
+    heads = arrays["heads"][-1]  # (E, 2, 3)
+    sizes = heads.sum(axis=-1)
+    well, given = 1 - heads[..., 1] / sizes, arrays["effective"][-1] / sizes
+    return {
+        f"{title}, community {k}": float(value[:, k].mean())
+        for title, value in (("not infected", well), ("vaccinations per head", given))
+        for k in (0, 1)
+    }
+
+
+BENEFITS: Mapping[World, Callable[[Mapping[str, NDArray[Any]]], dict[str, float]]] = {
+    "lending": lending_benefits,
+    "attention": attention_benefits,
+    "epidemic": epidemic_benefits,
+}
+"""What each group gets, for the question of who pays."""
 
 
 def _nanmean(values: Floats) -> Floats:
