@@ -52,6 +52,7 @@ class Outcome:
         return self.word + (f" ({self.seeds})" if self.seeds else "")
 
 
+FEW = 6  # rows of a panel that are all in the table
 MANY = 100  # a larger number of seeds is not named
 NOT_RUN = Outcome(None, run=False)
 
@@ -65,12 +66,14 @@ class Measured:
         bounds: The bounds that their intervals must exclude.
         numbers: The numbers by method, panel of the figure, and row.
         digits: Number of decimal places in words.
+        one_unit: Whether the panels have the same unit, so that they are drawn on one axis.
     """
 
     label: str
     bounds: tuple[float, ...]
     numbers: Mapping[str, Mapping[str, Estimates]]
     digits: int = 3
+    one_unit: bool = True
 
     def outcomes(self, test: Callable[[Estimates], Outcome]) -> dict[str, dict[str, Outcome]]:
         """Return the outcomes of a test by method and panel, where there are numbers."""
@@ -84,22 +87,17 @@ class Measured:
         found = {panel: by_row(methods) for panel, methods in turned(self.numbers).items()}
         return {panel: rows for panel, rows in found.items() if rows}
 
-    def extremes(self) -> str:
-        """Return a table with the lowest and the highest number of each method and panel."""
+    def table(self) -> str:
+        """Return a table with the numbers of each method and panel; of many, only the lowest and the highest."""
         return markdown(
-            ["method", "", "lowest", "highest"],
+            ["method", "", "", "number"],
             [
-                [method, panel, *self._ends(rows)]
+                [method, panel, row, show(e, digits=self.digits)]
                 for method, panels in self.numbers.items()
                 for panel, rows in panels.items()
-                if rows
+                for row, e in _few(rows).items()
             ],
         )
-
-    def _ends(self, rows: Estimates) -> list[str]:
-        ordered = sorted(rows.items(), key=lambda item: item[1].value)
-        ends = [f"{row}: " * bool(row) + show(e, digits=self.digits) for row, e in (ordered[0], ordered[-1])]
-        return ends if len(rows) > 1 else [*ends[:1], ""]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -108,6 +106,14 @@ class Measured:
             for method, panels in self.numbers.items()
         }
         return {"label": self.label, "bounds": self.bounds, "numbers": plain}
+
+
+def _few(rows: Estimates) -> dict[str, Estimate]:
+    """Return all numbers by row, or, of more than `FEW`, only the lowest and the highest."""
+    if len(rows) <= FEW:
+        return dict(rows)
+    ordered = sorted(rows.items(), key=lambda item: item[1].value)
+    return {f"{end}: {row}": e for end, (row, e) in (("lowest", ordered[0]), ("highest", ordered[-1]))}
 
 
 def turned(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -77,6 +77,8 @@ class Report(ABC, Generic[ScaleT]):
 
     paper: ClassVar[str]
     scales: ClassVar[Mapping[str, Scaled]]
+    methods: ClassVar[Mapping[str, str]] = {PRINTED: "the method as printed", REPAIRED: "our repair"}
+    """The methods that get a verdict, with the titles of their columns."""
 
     name: str
     scale: ScaleT
@@ -139,17 +141,18 @@ class Report(ABC, Generic[ScaleT]):
         label = f"{measured.label[0].upper()}{measured.label[1:]}, tested against {bounds}."
         yield " ".join(filter(None, (title, claim.evidence, label)))
         if drawn := measured.panels():
-            yield measured.extremes()
+            yield measured.table()
             file = f"claim-{k}.png"
-            figures.dot_plot(drawn, self.out / file, label=measured.label, lines=measured.bounds)
+            figures.dot_plot(
+                drawn, self.out / file, label=measured.label, lines=measured.bounds, one_unit=measured.one_unit
+            )
             yield f"![Claim {k}: {measured.label}; the dotted line is the bound.]({file})"
 
     def _verdicts(self, claims: Sequence[Claim]) -> str:
-        header = ["", "claim", "the method as printed", "our repair", "earlier verdict", "why it changed"]
         return tables.markdown(
-            header,
+            ["", "claim", *self.methods.values(), "earlier verdict", "why it changed"],
             [
-                [str(k), c.text, c.verdict(PRINTED), c.verdict(REPAIRED), c.earlier or "none", c.reason]
+                [str(k), c.text, *map(c.verdict, self.methods), c.earlier or "none", c.reason]
                 for k, c in enumerate(claims, start=1)
             ],
         )

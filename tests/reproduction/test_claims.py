@@ -120,6 +120,15 @@ def test_a_verdict_names_the_tests_that_differ(outcomes: dict[str, Outcome], wor
     assert claim.as_dict()["outcomes"] == {"as printed": words}
 
 
+def test_of_many_numbers_the_table_has_the_lowest_and_the_highest() -> None:
+    rows = {str(k): of(k, k + 1) for k in (3, 1, 2, 7, 5, 6, 4)}
+    text = Measured(label="", bounds=(0,), numbers={"repaired": {"ten": rows}}, digits=1).table()
+    assert text.splitlines()[2:] == [
+        "| repaired | ten | lowest: 1 | 1.5 [1.0, 2.0] |",
+        "| repaired | ten | highest: 7 | 7.5 [7.0, 8.0] |",
+    ]
+
+
 def test_tested_numbers_are_judged_by_method_and_panel() -> None:
     found = Measured(
         label="reduction, in percent",
@@ -138,6 +147,6 @@ def test_tested_numbers_are_judged_by_method_and_panel() -> None:
         "as printed": {"ten": False},
         "repaired": {"ten": True, "extended": False},
     }
-    assert "| repaired | ten | b: 4 [0, 9] | a: 65 [60, 70] |" in found.extremes()
-    assert "| as printed | ten | b: 15 [10, 20] |  |" in found.extremes()
+    assert "| repaired | ten | a | 65 [60, 70] |" in found.table()
+    assert "| repaired | ten | b | 4 [0, 9] |" in found.table()
     assert found.as_dict()["numbers"]["repaired"]["extended"]["a"]["low"] == 1
