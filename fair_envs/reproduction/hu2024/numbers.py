@@ -11,9 +11,10 @@ from fair_envs.experiments.seeds import curve_numbers
 from fair_envs.reproduction.hu2024.jobs import AS_PRINTED, DRAWN, Key, ProcessResult, read_process
 from fair_envs.reproduction.hu2024.processes import BENEFITS, Series, World, noise_floors, series
 
-SHIELD, LIKELIEST, NOISE, EXCESS, TRAINED = "shield: ", "likeliest: ", "noise ", "excess ", "trained "
+SHIELD, LIKELIEST, NOISE, EXCESS = "shield: ", "likeliest: ", "noise ", "excess "
+TRAINED, BENEFIT = "trained ", "benefit: "
 """Prefixes of numbers: of the test with the shield or with the most likely actions; of the values under chance, and of
-what is above them; of trainings."""
+what is above them; of trainings; of what each group gets."""
 
 STARTING_CASH = 10_000.0
 POINTS = 40  # the largest number of points of a curve
@@ -90,7 +91,7 @@ def tested(world: World, arrays: Mapping[str, NDArray[Any]]) -> dict[str, float]
             found[EXCESS + name] = found[name] - found[NOISE + name]
     if world == "lending":
         found["profit"] = found["utility"] - STARTING_CASH
-    return found | BENEFITS[world](arrays)
+    return found | {BENEFIT + name: value for name, value in BENEFITS[world](arrays).items()}
 
 
 def trained(key: Key, result: ProcessResult) -> dict[str, float]:
