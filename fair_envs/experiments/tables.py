@@ -76,9 +76,10 @@ def show(cell: Cell, *, digits: int = 3) -> str:
         return cell
     if math.isnan(cell.value):
         return "undefined"
-    if math.isnan(cell.low):
-        return f"{cell.value:.{digits}f} [undefined]"
-    return f"{cell.value:.{digits}f} [{cell.low:.{digits}f}, {cell.high:.{digits}f}]"
+    value, low, high = (
+        f"{round(number, digits) + 0.0:.{digits}f}" for number in (cell.value, cell.low, cell.high)
+    )  # no -0
+    return f"{value} [undefined]" if math.isnan(cell.low) else f"{value} [{low}, {high}]"
 
 
 def listed(found: Mapping[Any, Estimate], *, digits: int = 3, unit: str = "") -> str:

@@ -111,23 +111,27 @@ class Report(ABC, Generic[ScaleT]):
         yield "## What we ran"
         yield self.runs()
         yield tables.markdown(["", "ours", "the paper's", "factor"], [_size(line) for line in self.sizes()])
-        yield "## Verdicts"
-        yield f"{RULES} The verdicts are from {self._seeds()}."
-        yield self._verdicts(claims)
+        if claims:
+            yield "## Verdicts"
+            yield f"{RULES} The verdicts are from {self._seeds()}."
+            yield self._verdicts(claims)
         for k, claim in enumerate(claims, start=1):
             yield from self._evidence(k, claim)
         for title, text in self.sections().items():
             yield f"## {title}"
             yield text
-        yield "## Pictures"
-        for picture in self.draw():
+        pictures = self.draw()
+        if pictures:
+            yield "## Pictures"
+        for picture in pictures:
             yield f"![{picture.caption}]({picture.file})"
             yield picture.caption
         yield "## Limitations"
         yield self.limitations()
-        yield "## What would change our mind"
-        yield "Each claim would be refuted by:"
-        yield "\n".join(f"{k}. {claim.refuted}" for k, claim in enumerate(claims, start=1))
+        if claims:
+            yield "## What would change our mind"
+            yield "Each claim would be refuted by:"
+            yield "\n".join(f"{k}. {claim.refuted}" for k, claim in enumerate(claims, start=1))
         yield "## The command"
         yield self._made()
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fair_envs.experiments.tables import show
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.reproduction.claims import (
     NOT_RUN,
@@ -150,3 +151,7 @@ def test_tested_numbers_are_judged_by_method_and_panel() -> None:
     assert "| repaired | ten | a | 65 [60, 70] |" in found.table()
     assert "| repaired | ten | b | 4 [0, 9] |" in found.table()
     assert found.as_dict()["numbers"]["repaired"]["extended"]["a"]["low"] == 1
+
+
+def test_a_number_that_rounds_to_zero_has_no_sign() -> None:
+    assert show(Estimate(value=-0.0001, low=-0.02, high=0.0004, n=3), digits=2) == "0.00 [-0.02, 0.00]"

@@ -35,10 +35,20 @@ from fair_envs.reproduction.hu2024.jobs import (
     cells,
     read_process,
 )
-from fair_envs.reproduction.hu2024.numbers import ABLATED, CURVES, NOISE, SHIELD, SUMMARIES, TRAINED, summarised
+from fair_envs.reproduction.hu2024.numbers import (
+    ABLATED,
+    BENEFIT,
+    CURVES,
+    EXCESS,
+    NOISE,
+    SHIELD,
+    SUMMARIES,
+    TRAINED,
+    summarised,
+)
 from fair_envs.reproduction.hu2024.processes import ENV_IDS, Series, World, series
 from fair_envs.reproduction.hu2024.published import PLOTTED
-from fair_envs.reproduction.hu2024.report import Report
+from fair_envs.reproduction.hu2024.report import CODED, Report
 from fair_envs.reproduction.study import PRINTED, REPAIRED
 from tests.jobs import run_here
 
@@ -224,22 +234,26 @@ def arm(key: Key, **levels: float) -> Arm:
     for seed, noise in enumerate((-0.01, 0.0, 0.01)):
 
         def level(name: str, noise: float = noise) -> float:
-            return levels.get(name.partition(",")[0].replace(": ", "_").replace(" ", "_"), 1.0) + noise
+            short = name.partition(",")[0].replace(": ", "_").replace(" ", "_")
+            return levels.get(short, levels.get(short.replace("excess_", ""), 1.0)) + noise
 
         names = [*SUMMARIES[key.world], "profit"]
         found = {name: level(name) for name in names}
-        found |= {NOISE + name: 0.1 for name in names if name.startswith(("short", "long"))}
+        of_groups = [name for name in names if name.startswith(("short", "long"))]
+        found |= {NOISE + name: 0.1 for name in of_groups} | {EXCESS + name: level(EXCESS + name) for name in of_groups}
+        found |= {BENEFIT + name: level(name) for name in ("one", "other")}
         if key.label in DRAWN[key.world]:
             for name in CURVES:
                 found |= curve_numbers(name, (0, 5, 10), (1, 2, level(name)))
         if key.label not in AGENTS[key.world]:
-            found[TRAINED + "short"] = level(TRAINED + "short")
+            found |= {TRAINED + name: level(TRAINED + name) for name in ("short", "altered")}
         if key.label in ABLATED:
             found |= curve_numbers(TRAINED + "short", (10, 20), (1, 1))
             found |= curve_numbers(TRAINED + "deviation", (10, 20), (1, 1))
         if key.label.startswith("F-PPO") and not key.label.startswith("F-PPO-L"):
             # nothing differs by seed between both tests of a training
             found |= {SHIELD + name: level(SHIELD + name) for name in names}
+            found |= {SHIELD + EXCESS + name: level(SHIELD + EXCESS + name) for name in of_groups}
         rows.append(SeedRow(arm=str(key), seed=seed, job=f"{key} {seed}", code="c", seconds=1.0, numbers=found))
     return Arm(str(key), rows)
 
@@ -267,10 +281,23 @@ def test_a_lower_number_is_said_to_be_lower_for_the_method_that_has_it(tmp_path:
         assert "olds" not in one.verdict(PRINTED)
     printed = report(tmp_path, **{"F-PPO" + AS_PRINTED: {"long": 0.5}})
     one = claim(printed, LOWER[0])
-    assert one.outcomes[PRINTED]["truly"].holds and one.outcomes[PRINTED]["as plotted"].holds
-    assert one.outcomes[PRINTED]["as coded, truly"].holds is None and "olds" not in one.verdict(REPAIRED)
+    assert one.outcomes[PRINTED]["sound"].holds and one.outcomes[PRINTED]["as plotted"].holds
+    assert one.outcomes[CODED]["sound"].holds is None and "olds" not in one.verdict(REPAIRED)
     coded = claim(report(tmp_path, **{"F-PPO" + AS_CODED: {"long": 0.5}}), LOWER[0])
-    assert coded.outcomes[PRINTED]["as coded, truly"].holds and coded.outcomes[PRINTED]["truly"].holds is None
+    assert coded.outcomes[CODED]["sound"].holds and coded.outcomes[PRINTED]["sound"].holds is None
+
+
+def test_what_chance_explains_is_subtracted(tmp_path: Path) -> None:
+    found = report(tmp_path, **{"F-PPO": {"excess_long": 0.5}})
+    outcomes = claim(found, LOWER[0]).outcomes[REPAIRED]
+    assert outcomes["sound, above chance"].holds and outcomes["sound"].holds is None
+
+
+def test_a_claim_names_the_price_and_the_rules_that_are_as_fair(tmp_path: Path) -> None:
+    levels = {"nobody": {"long": 0.4}, "Max": {"long": 0.9}, "F-PPO": {"long": 0.5, "utility": 0.8}}
+    evidence = claim(report(tmp_path, **levels), LOWER[2]).evidence
+    assert "as fair as our F-PPO by the sound measure: nobody." in evidence
+    assert "repaired 20 [" in evidence and "as printed 0 [" in evidence
 
 
 def test_being_below_both_is_refuted_by_one(tmp_path: Path) -> None:
@@ -281,7 +308,7 @@ def test_being_below_both_is_refuted_by_one(tmp_path: Path) -> None:
 def test_agents_as_coded_are_compared_with_those_as_coded(tmp_path: Path) -> None:
     levels = {"F-PPO" + AS_CODED: {"long": 0.7}, "PPO" + AS_CODED: {"long": 0.5}}
     one = claim(report(tmp_path, **levels), LOWER[0])
-    assert one.outcomes[PRINTED]["as coded, truly"].holds is False
+    assert one.outcomes[CODED]["sound"].holds is False
 
 
 def test_equal_numbers_decide_nothing(tmp_path: Path) -> None:
@@ -293,17 +320,19 @@ def test_equal_numbers_decide_nothing(tmp_path: Path) -> None:
 def test_all_three_must_keep_the_gap_below_a_tenth(gap: float, holds: bool | None, tmp_path: Path) -> None:
     low = {"short": 0.05}
     found = report(tmp_path, EO=low, **{"A-PPO": low, "F-PPO": {"short": gap}})
-    assert claim(found, "In lending, EO").outcomes[REPAIRED]["truly"].holds is holds
+    assert claim(found, "In lending, EO").outcomes[REPAIRED]["sound"].holds is holds
 
 
 def test_profit_counts_from_the_starting_cash(tmp_path: Path) -> None:
-    text = "In lending, F-PPO's fairness costs little"
+    text = "F-PPO's fairness costs little"
     cheap = {"PPO": {"profit": 100.0}, "F-PPO": {"profit": 95.0}, "F-PPO" + AS_PRINTED: {"profit": 80.0}}
     one = claim(report(tmp_path, **cheap), text)
-    assert (one.verdict(REPAIRED), one.outcomes[PRINTED]["cash"].holds) == ("Holds", False)
+    assert one.outcomes[REPAIRED]["lending"].holds and one.outcomes[PRINTED]["lending"].holds is False
     dear = {"PPO" + AS_CODED: {"profit": 100.0}, "F-PPO" + AS_CODED: {"profit": 80.0}}
     one = claim(report(tmp_path, **dear), text)
-    assert one.outcomes[PRINTED]["as coded, cash"].holds is False
+    assert one.outcomes[CODED]["lending"].holds is False
+    fewer = claim(report(tmp_path, **{"F-PPO": {"utility": 0.5}}), text)
+    assert fewer.outcomes[REPAIRED]["epidemic"].holds is False and fewer.outcomes[REPAIRED]["lending"].holds
 
 
 def test_the_ablation_compares_the_trainings_and_the_shield_the_tests(tmp_path: Path) -> None:
@@ -313,15 +342,14 @@ def test_the_ablation_compares_the_trainings_and_the_shield_the_tests(tmp_path: 
     assert claim(found, text).verdict(PRINTED).startswith("Undecided")
     kept = "In lending, massaging kept at evaluation lowers short-term unfairness"
     assert claim(found, kept).verdict(REPAIRED).startswith(("Undecided", "Does not hold"))
-    both = {name: {"shield_short": 0.2} for name in ("F-PPO", "F-PPO, shield")}
-    found = report(tmp_path, **both)
+    found = report(tmp_path, **{"F-PPO": {"shield_short": 0.2}})
     assert claim(found, kept).verdict(REPAIRED) == "Holds"
     assert claim(found, kept).verdict(PRINTED) != "Holds"
     assert found.shield_effect("lending", "F-PPO", "short").value == pytest.approx(-0.8)
 
 
 def test_a_variant_must_be_below_both_others(tmp_path: Path) -> None:
-    text = "In lending, a variant of F-PPO ends with a smaller true distance"
+    text = "In lending, a variant of F-PPO ends with a smaller distance"
     assert claim(report(tmp_path, **{KNOWN: {"long": 0.5}}), text).verdict(REPAIRED) == "Holds"
     levels = {KNOWN: {"long": 0.5}, "A-PPO": {"long": 0.4}}
     assert claim(report(tmp_path, **levels), text).verdict(REPAIRED) == "Does not hold"
@@ -344,7 +372,7 @@ def test_an_arm_that_misses_its_limit_is_flagged(gap: float, said: str, tmp_path
 def test_gaps_stand_beside_their_noise_floors_and_the_papers_numbers(tmp_path: Path) -> None:
     rows = report(tmp_path).table("epidemic").splitlines()
     (row,) = [line for line in rows if line.startswith("| F-PPO |")]
-    assert row.count("; floor 0.1") == 4 and "(paper: 2.55)" in row
+    assert row.count("; chance 0.1") == 4 and "(paper: 2.55)" in row
     assert any(line.startswith("| random |") for line in rows) and any(line.startswith("| nobody |") for line in rows)
 
 

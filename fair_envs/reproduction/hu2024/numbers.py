@@ -43,11 +43,11 @@ SUMMARIES: Mapping[World, Mapping[str, Summary]] = {
         "long": Summary("1-Wasserstein distance of scores, at the end", "long", None),
         "utility": Summary("cash at the end", "utility", None, 0),
         "advantaged": Summary("mean score of the advantaged, at the end", "mean score, advantaged", None, 2),
-        "disadvantaged": Summary("of the disadvantaged", "mean score, disadvantaged", None, 2),
+        "disadvantaged": Summary("mean score of the disadvantaged, at the end", "mean score, disadvantaged", None, 2),
     },
     "attention": {
         "short, as plotted": Summary("largest deviation of shares of units, whole episode", "short, as plotted", None),
-        "short": Summary("of the last 300 steps, mean over t >= 300", "short", 300),
+        "short": Summary("the same in the last 300 steps, mean over t >= 300", "short", 300),
         "long, as plotted": Summary("largest deviation of rates, t >= 150", "long, as plotted", 150, 2),
         "long": Summary("total variation of rates from equal shares, t >= 150", "long", 150),
         "utility": Summary("reward a step, t >= 200", "utility", 200, 2),
@@ -56,7 +56,7 @@ SUMMARIES: Mapping[World, Mapping[str, Summary]] = {
     },
     "epidemic": {
         "short, as plotted": Summary("gap of vaccinations per infection, t = 19", "short, as plotted", None, 2),
-        "short": Summary("of effective vaccinations", "short", None, 2),
+        "short": Summary("gap of effective vaccinations per infection, t = 19", "short", None, 2),
         "long, as plotted": Summary("transport between episodes, t = 19", "long, as plotted", None, 2),
         "long": Summary("total variation of health, t = 19", "long", None),
         "utility": Summary("share not infected, t = 19", "utility", None),
