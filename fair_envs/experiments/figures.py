@@ -43,7 +43,7 @@ def dot_plot(
         if not np.isnan(e.value)
     )
     colours = dict(zip(names, (WITHOUT, WITH, GREY, INK, *(f"C{k}" for k in range(10))), strict=False))
-    places = dict(zip(names, np.linspace(-0.12, 0.12, len(names)) if len(names) > 1 else [0.0], strict=True))
+    places = dict(zip(names, np.linspace(-0.12, 0.12, len(names)) if len(names) != 1 else [0.0], strict=True))
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
         for k, numbers in enumerate(arms.values()):
             for name in (own for own in names if own in numbers):

@@ -15,7 +15,7 @@ pytest.importorskip("stable_baselines3")
 
 from fair_envs import make_rules
 from fair_envs.baselines.team.play import TeamPlay, play_team
-from fair_envs.baselines.team.training import TeamTraining, team_settings
+from fair_envs.baselines.team.training import TeamTraining, team_settings, train_team
 from fair_envs.envs.pursuit.policies import Greedy
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
@@ -25,6 +25,7 @@ from fair_envs.reproduction.claims import Claim
 from fair_envs.reproduction.grupen2022 import jobs
 from fair_envs.reproduction.grupen2022 import report as paper
 from fair_envs.reproduction.grupen2022.jobs import (
+    BY_NUMBER,
     DEALT,
     METHODS,
     SCALES,
@@ -43,7 +44,7 @@ from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 from tests.jobs import run_here
 
 SMOKE, SMALL, FULL = (SCALES[name] for name in ("smoke", "small", "full"))
-EVERY = replace(SMALL, methods=tuple(METHODS), slower=(1.2, 1.0, 0.8, 0.5), slower_steps=SMALL.steps)  # all arms
+EVERY = replace(SMALL, methods=tuple(METHODS))  # all arms
 FEW: dict[str, Any] = {"parameters": {"side": 1.5, "horizon": 40, "include_speed": True}, "steps": 600, "lanes": 2}
 FEW |= {"learning_starts": 60, "batch_size": 8, "buffer_size": 200, "actor": (8, 8), "critic": (8, 8)}
 
@@ -108,7 +109,16 @@ def test_policies_are_kept_at_every_speed_that_is_tested() -> None:
         for name in scale.methods:
             assert training(name, scale=scale).kept_levels == scale.speeds_of(name)
     assert SLOWER not in cells(FULL) and min(FULL.speeds) < paper.SLOWEST
-    assert EVERY.speeds_of("greedy") == (*EVERY.speeds, 0.5) and SMALL.speeds_of("greedy") == SMALL.speeds
+    assert EVERY.speeds_of("greedy") == EVERY.speeds_of(SLOWER) == jobs.TENTHS[:8]
+    fewer = replace(SMALL, methods=("mutual",))
+    assert fewer.speeds_of("greedy") == fewer.speeds == jobs.TENTHS[:6]
+
+
+def test_every_level_gets_the_same_share_of_the_training() -> None:
+    speeds = training("mutual").speeds
+    assert speeds == pytest.approx((1.25, 0.65))
+    assert training(SLOWER).speeds == pytest.approx((1.25, 0.45))
+    assert SMALL.slower_steps / len(SMALL.slower) == SMALL.steps / len(SMALL.speeds)
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +144,34 @@ def test_a_training_is_tested_with_the_policy_of_each_speed_and_the_last_and_wit
     assert 0 < learned.seconds < 600  # a difference of two readings of the same clock
     last = (learned.plays[kept][0.8] for kept in ("of the speed", "last"))
     assert len({play.captors.tobytes() for play in last}) == 1  # the last level's policy is the last one
+
+
+def test_what_the_penalty_does_is_measured(few: Any) -> None:
+    learned, greedy = few["results"]
+    assert list(learned.penalties) == [1.2, 0.8, jobs.LAST] and all(
+        0 < value <= 2 for value in learned.penalties.values()
+    )
+    assert learned.penalties[0.8] == learned.penalties[jobs.LAST] != learned.penalties[1.2]
+    assert learned.penalised.shape[1] == 1 + len(jobs.PULLS) and np.isfinite(learned.penalised[-1]).all()
+    found = jobs.numbers_of(learned)
+    assert found["last penalty"] == found["penalty at 0.8"]
+    assert any(name.startswith("gradient of penalty@") for name in found)
+    assert not greedy.penalties and not any("penalty" in name for name in jobs.numbers_of(greedy))
+
+
+def test_equal_networks_have_no_penalty() -> None:
+    settings = team_settings(
+        "FairPursuit-v0", preset="small", algorithm="ddpg", speeds=(1.2, 0.8), levels=(1.2,), **FEW
+    )
+    model: Any = train_team(settings)
+    same = {
+        name: value[:1].expand_as(value).clone() if value.ndim and len(value) == model.agents else value
+        for name, value in model.policy.state_dict().items()
+    }
+    before = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    found = jobs.penalties_of(model, {1.2: same})
+    assert found[1.2] == pytest.approx(0, abs=1e-6) and found[jobs.LAST] > 0.01
+    assert all((before[name] == value).all() for name, value in model.policy.state_dict().items())
 
 
 def test_a_scripted_team_meets_the_starts_of_the_trainings_of_its_seed(few: Any) -> None:
@@ -183,13 +221,16 @@ def test_numbers_are_those_of_the_plays() -> None:
     assert found["p at 1"] == pytest.approx(1 / (1 + jobs.PERMUTATIONS))
     assert 0 < found["floor at 1"] < 0.01 and 1 / 3 < found["largest floor at 1"] < 0.4
     assert found["last success at 1"] == 0.2
+    assert (found["captors 100 at 1"], found["captors 000 at 1"], found["last captors 100 at 1"]) == (300, 100, 100)
     assert found["dealt corrected at 1"] < 0 < found["dealt p at 1"]
     assert found["learned@1000"] == 0.5 and np.isnan(found["learned@2000"]) and found["learned@3000"] == 1
 
 
 def test_a_long_learning_curve_is_thinned_without_losing_episodes() -> None:
     rows = np.array([[1000.0 * (k + 1), k % 3, float(k % 2), 0, 0, 0] for k in range(200)])
-    places, success = jobs.learning_curve(rows)
+    places, curves = jobs.learning_curves(rows)
+    success = curves["learned"]
+    assert list(curves) == ["learned", "captures of 0", "captures of 1", "captures of 2"]
     assert len(places) == jobs.POINTS and places[-1] == 200_000
     first = rows[:5]
     assert places[0] == 5000 and success[0] == pytest.approx((first[:, 1] @ first[:, 2]) / first[:, 1].sum())
@@ -197,13 +238,18 @@ def test_a_long_learning_curve_is_thinned_without_losing_episodes() -> None:
 
 def test_a_team_that_never_captures_has_no_steps_and_no_largest_share() -> None:
     found = jobs.numbers_of(TeamResult({"last": {1.0: play((0, 0, 0))}}, np.zeros((0, 0)), 0.0))
-    assert found == {"success at 1": 0, "corrected at 1": 0, "floor at 1": 0, "p at 1": 1}
+    counts = {f"captors {code:03b} at 1": 0.0 for code in range(1, 8)}
+    assert (
+        found
+        == {"success at 1": 0, "corrected at 1": 0, "floor at 1": 0, "p at 1": 1, "captors 000 at 1": 500} | counts
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ the report
 
 FAIR = [(166, 168, 165), (167, 165, 168), (168, 166, 166)]
 UNFAIR = [(400, 60, 40), (50, 420, 30), (30, 60, 408)]
+SOMEWHAT = [(260, 120, 120), (120, 270, 110), (110, 120, 270)]
 NOBODY = [(0, 0, 0)]
 SPEEDS = EVERY.speeds_of("greedy")
 Counts = Mapping[float, Sequence[Sequence[int]]]
@@ -231,6 +277,7 @@ def always(counts: Sequence[Sequence[int]]) -> Counts:
     return dict.fromkeys(SPEEDS, counts)
 
 
+LESS_UNFAIR: Counts = {speed: UNFAIR if speed >= paper.FALLING else SOMEWHAT for speed in SPEEDS}
 SKILLED: Counts = {speed: FAIR if speed > 1 else NOBODY for speed in SPEEDS}
 FALLS: Counts = {speed: FAIR if speed >= paper.FALLING else NOBODY for speed in SPEEDS}
 ONE_UNFAIR: Counts = always([*FAIR, *FAIR, *FAIR, (400, 60, 40)])
@@ -243,12 +290,12 @@ def report(folder: Path, changed: Mapping[str, Counts] = {}, *, seeds: int | Non
         "straight": always(NOBODY),
         "greedy": SKILLED,
         "planner": always(FAIR),
-        "mutual": always(UNFAIR),
+        "mutual": LESS_UNFAIR,
         "individual": SKILLED,
         "Fair-E": FALLS,
         "Fair-E, sets": FALLS,
         "Fair-E, by number": FALLS,
-        **{f"Fair-ER {weight:g}": always(FAIR) for weight in WEIGHTS},
+        **{f"Fair-ER {weight:g}{ending}": always(FAIR) for weight in WEIGHTS for ending in ("", BY_NUMBER)},
         "Fair-ER normalised": always(FAIR),
         "Fair-ER automatic": always(FAIR),
         SLOWER: always(UNFAIR),
@@ -280,10 +327,12 @@ def test_claims_hold_where_the_plays_are_as_the_paper_says(tmp_path: Path) -> No
             if name == "strong":
                 continue
             assert set(holds(claim, method).values()) == {True}, (name, method, claim.outcomes)
-    assert list(holds(found["mutual"])) == ["at 1", "at 0.9", "at 0.8"]
-    assert list(holds(found["between"], PRINTED)) == [f"Fair-ER {weight:g}" for weight in WEIGHTS]
-    assert list(holds(found["between"])) == ["Fair-ER normalised", "Fair-ER automatic"]
-    assert holds(found["strong"], PRINTED) == {"Fair-ER 1": False} and found["strong"].verdict(REPAIRED) == "Not run"
+    assert list(holds(found["mutual"])) == ["at 1", "at 0.9", "at 0.8", "at 0.7"]
+    below = [f"Fair-ER {weight:g}" for weight in WEIGHTS if weight < 1]
+    assert list(holds(found["between"], PRINTED)) == [name + BY_NUMBER for name in below]
+    assert list(holds(found["between"])) == [*below, "Fair-ER normalised", "Fair-ER automatic"]
+    assert holds(found["strong"], PRINTED) == {"Fair-ER 1, by number": False}
+    assert holds(found["strong"]) == {"Fair-ER 1": False}
 
 
 def test_claims_do_not_hold_where_the_plays_are_otherwise(tmp_path: Path) -> None:
@@ -294,37 +343,44 @@ def test_claims_do_not_hold_where_the_plays_are_otherwise(tmp_path: Path) -> Non
         "Fair-E": always(UNFAIR),
         "Fair-E, sets": always(UNFAIR),
         SLOWER: SKILLED,
-        "Fair-ER 1": FALLS,
+        "Fair-ER 1, by number": FALLS,
         "Fair-ER automatic": always(UNFAIR),
     }
     found = claims(report(tmp_path, changed))
     for name in ("mutual", "greedy", "loss"):
         assert True not in holds(found[name]).values(), name
-    assert holds(found["unfair"]) == {"from 0.9 up": False, "below": False}
+    assert holds(found["unfair"])["from 0.9 up, above 0.05"] is False
     assert holds(found["slower"]) == {"at 0.5": False}
-    assert holds(found["fair"]) == {"within 0.05 bits": False, "each seed": False}
+    assert holds(found["fair"]) == {"within 0.01 bits": False, "each seed": False}
     assert set(holds(found["fair"], PRINTED).values()) == {True}
     assert holds(found["between"])["Fair-ER automatic"] is False
-    assert holds(found["strong"], PRINTED) == {"Fair-ER 1": True}
+    assert holds(found["strong"], PRINTED) == {"Fair-ER 1, by number": None}  # Fair-E by number does not capture there
+    changed = {"Fair-E, by number": always(FAIR), "Fair-ER 1, by number": FALLS}
+    assert holds(claims(report(tmp_path, changed))["strong"], PRINTED) == {"Fair-ER 1, by number": True}
     assert holds(found["free"])["Fair-ER automatic"] is False  # a larger deficit than mutual reward
 
 
 def test_a_team_that_captures_less_pays_for_its_fairness(tmp_path: Path) -> None:
-    found = claims(report(tmp_path, {"Fair-ER 0.5": SKILLED}))
+    found = claims(report(tmp_path, {"Fair-ER 0.5, by number": SKILLED}))
     assert holds(found["free"], PRINTED) == {
         "Fair-E, by number": True,
-        **{f"Fair-ER {weight:g}": weight != 0.5 for weight in WEIGHTS},
+        **{f"Fair-ER {weight:g}, by number": weight != 0.5 for weight in WEIGHTS},
     }
+
+
+def test_a_team_that_captures_more_often_is_not_said_to_pay(tmp_path: Path) -> None:
+    found = claims(report(tmp_path, {"mutual": {speed: UNFAIR if speed > 0.8 else NOBODY for speed in SPEEDS}}))
+    assert holds(found["free"], PRINTED)["Fair-ER 0.5, by number"] is True
 
 
 def test_roles_that_are_dealt_and_stay_unfair_refute_the_claim(tmp_path: Path) -> None:
     found = holds(claims(report(tmp_path, {"dealt": always(UNFAIR)}))["roles"])
-    assert found == {"fair": False, "less deficit": None, "success within 0.05": True}
+    assert found == {"fair": False, "less deficit": False, "success within 0.05": True}
 
 
 def test_nothing_is_said_of_the_fairness_of_teams_that_never_capture(tmp_path: Path) -> None:
     found = claims(report(tmp_path, dict.fromkeys([*METHODS, "dealt"], always(NOBODY))))
-    assert found["fair"].verdict(REPAIRED) == "Undecided (within 0.05 bits); not run (each seed)"
+    assert found["fair"].verdict(REPAIRED) == "Undecided"
     for name in ("unfair", "fair", "roles"):
         assert set(holds(found[name]).values()) == {None}, name
     for name in NAMES:
@@ -344,11 +400,12 @@ def test_the_slower_arm_is_not_mixed_up_with_the_main_one(tmp_path: Path) -> Non
 
 def test_claims_about_arms_that_were_not_run_have_no_verdict(tmp_path: Path) -> None:
     found = report(tmp_path)
-    arms = {name: of for name, of in found.arms.items() if name in (*SMALL.methods, *TEAMS)}
-    some = replace(found, scale=SMALL, arms=arms)
+    methods = tuple(name for name in SMALL.methods if name != SLOWER)
+    arms = {name: of for name, of in found.arms.items() if name in (*methods, *TEAMS)}
+    some = replace(found, scale=replace(SMALL, methods=methods), arms=arms)
     assert claims(some)["slower"].verdict(REPAIRED) == claims(some)["slower"].verdict(PRINTED) == "Not run"
     assert holds(claims(some)["loss"]) == {"Fair-E": True}
-    assert list(holds(claims(some)["between"], PRINTED)) == ["Fair-ER 0.5", "Fair-ER 1"]
+    assert list(holds(claims(some)["between"], PRINTED)) == ["Fair-ER 0.5, by number"]
     assert some.write().exists()
 
 
@@ -380,7 +437,8 @@ def flags(k: int, n: int) -> Any:
         (((15, 20), (2, 20)), True),
         (((2, 20), (15, 20)), False),
         (((20, 20), (20, 20)), False),  # both capture: the difference is below a quarter
-        (((0, 20), (0, 10)), False),
+        (((0, 20), (0, 20)), None),  # hardly any seed captures, so that nothing can be compared
+        (((1, 20), (0, 10)), None),
         (((12, 20), (8, 20)), None),
     ],
 )
@@ -388,10 +446,16 @@ def test_more_seeds_capture_is_decided_by_counts(pair: Any, expected: bool | Non
     one, other = (flags(*count) for count in pair)
     found = paper.more_seeds({"a": (one, other)})["a"]
     assert found.holds is expected
-    assert (found.needed is None) == (expected is not None)
-    if found.needed:
-        more = (flags(round(share * found.needed), found.needed) for share in (0.6, 0.4))
-        assert fisher(*more) <= 0.05
+    if expected is not None:
+        assert found.needed is None
+
+
+def test_the_seeds_that_would_decide_have_a_power_of_about_four_fifths() -> None:
+    needed = paper.more_seeds({"a": (flags(12, 20), flags(8, 20))})["a"].needed
+    assert needed is not None and 80 < needed < 110
+    rng = np.random.default_rng(0)
+    draws = (rng.random((2, needed)) < [[0.6], [0.4]] for _ in range(300))
+    assert 0.7 < np.mean([fisher(one, other) <= 0.05 for one, other in draws]) < 0.9
 
 
 def test_comparisons_of_seeds_are_corrected_for_their_number() -> None:
@@ -412,10 +476,6 @@ def test_numbers_of_several_arms_are_corrected_for_their_number() -> None:
     assert paper.each_above({"a": strict}, 0)["a"].holds is True
     assert paper.each_above({name: strict for name in "abc"}, 0)["a"].holds is None
     assert paper.each_below({"a": clear}, 0)["a"].holds is False
-    inside = mean_interval([0.02, -0.01, 0.06, 0.07, 0.0])
-    assert paper.each_within({"a": inside}, 0.1)["a"].holds is True
-    assert paper.each_within({name: inside for name in "abcdefgh"}, 0.1)["a"].holds is None
-    assert paper.each_within({"a": clear}, 0.1)["a"].holds is False
 
 
 # ------------------------------------------------------------------------------------------------- from end to end

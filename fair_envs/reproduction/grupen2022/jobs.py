@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch as th
 from numpy.typing import NDArray
 
+from fair_envs.baselines.team.ddpg import equivariance_penalty
 from fair_envs.baselines.team.evaluation import Plays, play_levels
 from fair_envs.baselines.team.play import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team.training import Preset, TeamRows, TeamTraining, following, team_settings, train_team
@@ -37,25 +39,32 @@ POINTS = 40  # largest number of points of a learning curve
 
 WEIGHTS = (0.1, 0.5, 0.9, 1.0)  # lambda; the paper's text names these and 0
 SLOWER = "mutual, to slower speeds"
+BY_NUMBER = ", by number"  # ending of the names of arms that observe team-mates by number
+INDEXED: Mapping[str, Any] = {"parameters": {"teammates": "index"}}
 METHODS: Mapping[Label, Mapping[str, Any]] = {
     "mutual": {"algorithm": "ddpg"},
     "individual": {"algorithm": "ddpg", "parameters": {"reward": "individual"}},
     "Fair-E": {"algorithm": "fair-e"},
     "Fair-E, sets": {"algorithm": "fair-e", "network": "sets"},
-    "Fair-E, by number": {"algorithm": "fair-e", "parameters": {"teammates": "index"}},
+    "Fair-E" + BY_NUMBER: {"algorithm": "fair-e", **INDEXED},
     **{f"Fair-ER {weight:g}": {"algorithm": "fair-er", "fairness_weight": weight} for weight in WEIGHTS},
+    **{
+        f"Fair-ER {weight:g}{BY_NUMBER}": {"algorithm": "fair-er", "fairness_weight": weight, **INDEXED}
+        for weight in WEIGHTS
+    },
     "Fair-ER normalised": {"algorithm": "fair-er", "form": "normalised"},
     "Fair-ER automatic": {"algorithm": "fair-er", "form": "automatic"},
     SLOWER: {"algorithm": "ddpg"},
 }
 """The trained methods; "mutual" is the paper's "no equivariance", and equals Fair-ER with a weight of 0.
 
-Fair-E observes team-mates in cyclic order, as a set, or by number. Each agent of the methods without shared networks
-has its own first layer, so for mutual and individual reward the order does not matter.
+Fair-E observes team-mates in cyclic order, as a set, or by number. Fair-ER compares the networks of the pursuers on the
+same observation, so the order matters there, too. For mutual and individual reward it does not: each pursuer has its
+own first layer.
 """
 
-MAIN = ("mutual", "Fair-E", "Fair-ER 0.5")
-"""The methods with the most seeds, which most undecided claims compare."""
+MAIN = ("mutual", "Fair-E", "Fair-E" + BY_NUMBER, "Fair-ER 0.5" + BY_NUMBER)
+"""The methods with the most seeds, which most claims compare."""
 
 TEAMS: Mapping[Label, Callable[[Rules, int], Policy]] = {
     "random": lambda rules, seed: RandomPolicy(rules),
@@ -86,8 +95,10 @@ class Scale:
             most ``seeds``.
         steps: Agent steps of a training.
         speeds: Levels of the curriculum, at which policies are stored and tested, the fastest first.
+        beyond: By how much the curriculum begins above the first level and ends below the last one: with half the
+            distance of two levels, all of them get the same share of the training.
         methods: The methods that are trained.
-        slower: The levels of the arm `SLOWER`.
+        slower: The levels of the arm `SLOWER`, if it is among the methods.
         slower_steps: Agent steps of its trainings.
         episodes: Number of test episodes at each speed.
         preset: The settings of the trainings, see `fair_envs.baselines.team.training.PRESETS`.
@@ -99,6 +110,7 @@ class Scale:
     fewer: int
     steps: int
     speeds: Sequence[float]
+    beyond: float = 0.0
     methods: Sequence[Label] = tuple(METHODS)
     slower: Sequence[float] = ()
     slower_steps: int = 0
@@ -133,9 +145,12 @@ SCALES: dict[str, Scale] = {
     "small": Scale(
         seeds=20,
         fewer=10,
-        steps=2_000_000,
-        speeds=TENTHS[:5],
-        methods=(*MAIN, "individual", "Fair-E, by number", "Fair-ER 1", "Fair-ER automatic"),
+        steps=2_400_000,
+        speeds=TENTHS[:6],
+        beyond=0.05,
+        methods=(*MAIN, "individual", "Fair-ER 1" + BY_NUMBER, "Fair-ER 0.5", "Fair-ER automatic", SLOWER),
+        slower=TENTHS[:8],
+        slower_steps=3_200_000,
         episodes=500,
         settings={"batch_size": 128, "exploration_fraction": 0.2},
     ),
@@ -161,7 +176,7 @@ def training_of(scale: Scale, name: Label, seed: int) -> TeamTraining:
     given, speeds = METHODS.get(name, {}), scale.speeds_of(name)
     settings = {
         "steps": scale.slower_steps if name == SLOWER else scale.steps,
-        "speeds": (speeds[0], speeds[-1]),
+        "speeds": (speeds[0] + scale.beyond, speeds[-1] - scale.beyond),
         "levels": speeds,
         "seed": seed,
         **scale.settings,
@@ -239,7 +254,7 @@ class TeamCell(Job):
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the played episodes and the learning curve, and return how long the training took."""
-        started, rows = time.process_time(), TeamRows(every=self.training.row)
+        started, rows = time.process_time(), PenaltyRows(every=self.training.row)
         follow = following(self.training)
         with warnings.catch_warnings():  # Fair-E without symmetry is an arm
             warnings.filterwarnings("ignore", message="Fair-E's team has no symmetry")
@@ -250,12 +265,64 @@ class TeamCell(Job):
         settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}
         with isolated_random_state(1):
             plays = dict(play_levels(model, states, rules, **settings))
+            penalties = {} if model.shared else penalties_of(model, states)
             if self.dealt:
                 dealt = play_levels(model, states, rules, **settings, made=ShuffledRoles)
                 plays |= {DEALT + kept: of for kept, of in dealt.items()}
-        arrays = {**arrays_of(plays), "learning": np.array(rows.rows)}
+        arrays = {**arrays_of(plays), "learning": np.array(rows.rows), "penalised": np.array(rows.penalised)}
+        arrays["penalties"] = np.array(list(penalties.items())).reshape(-1, 2)
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": seconds, "seed": first}
+
+
+class PenaltyRows(TeamRows):
+    """Also records what Fair-ER's penalty does.
+
+    Args:
+        every: Length of the interval in agent steps.
+
+    Attributes:
+        penalised: Agent steps, and the means of `PULLS` in the updates since the last row; NaN without a penalty.
+    """
+
+    def __init__(self, *, every: int) -> None:
+        super().__init__(every=every)
+        self.penalised: list[list[float]] = []
+
+    def _on_rollout_end(self) -> None:
+        if self.num_timesteps >= self._next:
+            logged = self.logger.name_to_value
+            self.penalised.append([float(self.num_timesteps), *(float(logged.get(name, np.nan)) for name in PULLS)])
+        super()._on_rollout_end()
+
+
+PULLS: Mapping[str, str] = {
+    "train/penalty": "penalty",
+    "train/fairness_weight": "weight",
+    "train/value_gradient": "gradient of values",
+    "train/penalty_gradient": "gradient of penalty",
+}
+"""The logged numbers of Fair-ER, by the names of their curves."""
+
+COMPARED = 1000  # observations of each pursuer on which networks are compared
+LAST = 0.0  # stands for the last policy among the speeds of stored ones
+
+
+def penalties_of(model: Any, states: Mapping[float, Mapping[str, th.Tensor]]) -> dict[float, float]:
+    """Return Fair-ER's penalty, unweighted, for the policy stored at each speed, and for the last policy at `LAST`.
+
+    All are compared on the same observations, which are drawn from the replay buffer at the end of the training.
+    """
+    batch = model.replay_buffer.team_batch(COMPARED, agents=model.agents, shared=False, n_steps=1, gamma=model.gamma)
+    last, found = {name: value.clone() for name, value in model.policy.state_dict().items()}, {}
+    for speed, weights in {**states, LAST: last}.items():
+        model.policy.load_state_dict(weights)
+        with th.no_grad():
+            compared = model.policy.compared(model.policy.actor(batch.observations))
+            found[speed] = float(
+                equivariance_penalty(model.policy, batch.observations, compared, batch.had_turn).mean()
+            )
+    return found
 
 
 def arrays_of(plays: Plays) -> dict[str, NDArray[Any]]:
@@ -274,19 +341,22 @@ class TeamResult(NamedTuple):
     plays: Plays
     learning: Floats  # see `TeamRows.rows`; (0, 0) without a training
     seconds: float
+    penalised: Floats = np.zeros((0, 0))  # see `PenaltyRows.penalised`
+    penalties: Mapping[float, float] = {}  # see `penalties_of`
 
 
 def read_team(folder: Path) -> TeamResult:
     """Return the result in a cell's folder."""
     record, arrays = read_cell(folder, "arrays.npz")
-    learning = arrays.pop("learning", np.zeros((0, 0)))
+    learning, penalised = (arrays.pop(name, np.zeros((0, 0))) for name in ("learning", "penalised"))
+    penalties = dict(arrays.pop("penalties", np.zeros((0, 2))).tolist())
     plays: dict[str, dict[float, TeamPlay]] = {}
     for name in arrays:
         kept, speed, column = name.split("/")
         if column == COLUMNS[0]:
             columns = {c: arrays[f"{kept}/{speed}/{c}"] for c in COLUMNS}
             plays.setdefault(kept, {})[float(speed)] = TeamPlay(**columns, seed=record["seed"])
-    return TeamResult(plays, learning, record["seconds"])
+    return TeamResult(plays, learning, record["seconds"], penalised, penalties)
 
 
 # Numbers of a seed ----------------------------------------------------------------------------------------------------
@@ -302,21 +372,29 @@ def numbers_of(result: TeamResult) -> dict[str, float]:
 
     Each has a name such as ``success at 1.1``, see `measures`. It is of the policy that was stored at the speed, and
     for a team without training of its only policy. The prefix ``dealt`` marks the same policy with roles that are dealt
-    at random in each episode, ``last`` the last policy at all speeds. ``learned`` is the curve of the success of the
-    episodes in the training over agent steps.
+    at random in each episode, ``last`` the last policy at all speeds. ``penalty at 1.1`` is Fair-ER's penalty,
+    unweighted, of the policy of that speed, for all methods with separate networks. ``learned`` is the curve of the
+    success of the episodes in the training over agent steps, ``captures of 0`` that of a pursuer's captures per
+    episode; Fair-ER also has the curves of `PULLS`.
     """
     kept = "of the speed" if "of the speed" in result.plays else "last"
-    found = _prefixed("", result.plays[kept], ALL)
-    found |= _prefixed("dealt ", result.plays.get(DEALT + kept, {}), ALL)
+    found = _prefixed("", result.plays[kept])
+    found |= _prefixed("dealt ", result.plays.get(DEALT + kept, {}))
     if kept != "last":
-        found |= _prefixed("last ", result.plays["last"], ("success", "corrected"))
+        found |= _prefixed("last ", result.plays["last"])
+    found |= {
+        f"penalty at {speed:g}" if speed != LAST else "last penalty": value for speed, value in result.penalties.items()
+    }
     if len(result.learning):
-        found |= curve_numbers("learned", *learning_curve(result.learning))
+        steps, curves = learning_curves(result.learning)
+        for name, values in curves.items():
+            found |= curve_numbers(name, steps, values)
+    for name, values in zip(PULLS.values(), result.penalised[:, 1:].T, strict=False):
+        if not np.isnan(values).all():
+            parts = np.array_split(np.arange(len(values)), min(POINTS, len(values)))
+            ends = [float(result.penalised[part[-1], 0]) for part in parts]
+            found |= curve_numbers(name, ends, [float(values[part].mean()) for part in parts])
     return found
-
-
-ALL = ("success", "corrected", "floor", "p", "largest", "largest floor", "steps")
-"""The measures of a team at a speed, see `measures`."""
 
 
 def measures(play: TeamPlay) -> dict[str, float]:
@@ -326,7 +404,8 @@ def measures(play: TeamPlay) -> dict[str, float]:
     team fairness in bits, corrected for the number of episodes, and ``floor`` its mean absolute value if the pursuers
     are relabelled at random in each episode. ``p`` is the p-value of a fair team. ``largest`` is the largest share of
     captures of a pursuer, and ``largest floor`` its mean if they are relabelled. ``largest`` and ``steps`` are
-    undefined without a capture.
+    undefined without a capture. ``captors 011`` is the number of episodes that exactly the second and the third
+    pursuer captured in, and so on; all other numbers but the steps follow from these eight.
     """
     fairness = team_fairness(play.captors, permutations=PERMUTATIONS)
     found = {
@@ -338,25 +417,33 @@ def measures(play: TeamPlay) -> dict[str, float]:
     }
     if play.captors.any():
         found |= {"largest": _largest(play.captors)[0], "largest floor": noise_floor(_largest, play.captors)}
+        steps = play.steps[play.captors.any(axis=1)]
+        found |= {f"steps, quartile {k}": np.quantile(steps, k / 4) for k in (1, 2, 3)}
+    agents = play.captors.shape[1]
+    codes = play.captors @ 2 ** np.arange(agents)[::-1]
+    counts = np.bincount(codes, minlength=2**agents)
+    found |= {f"captors {code:0{agents}b}": count for code, count in enumerate(counts)}
     return {name: float(value) for name, value in found.items() if not np.isnan(value)}
 
 
-def learning_curve(rows: Floats) -> tuple[Floats, Floats]:
-    """Return agent steps and the success of the episodes until then, from the rows of `TeamRows`, thinned."""
-    places, success = [], []
-    for part in np.array_split(rows, min(POINTS, len(rows))):
-        places.append(float(part[-1, 0]))
-        ended = float(part[:, 1].sum())
-        success.append(float(part[:, 1] @ part[:, 2]) / ended if ended else float("nan"))
-    return np.array(places), np.array(success)
+def learning_curves(rows: Floats) -> tuple[Floats, dict[str, Floats]]:
+    """Return agent steps, and the success and each pursuer's captures of the episodes until then, thinned.
+
+    Args:
+        rows: The rows of `TeamRows`.
+    """
+    parts = np.array_split(rows, min(POINTS, len(rows)))
+    names = ["learned", *(f"captures of {agent}" for agent in range(rows.shape[1] - 3))]
+    ended = np.array([part[:, 1].sum() for part in parts])
+    totals = np.array([part[:, 1] @ part[:, 2:] for part in parts])  # (P, names)
+    shares = np.divide(totals, ended[:, np.newaxis], out=np.full(totals.shape, np.nan), where=ended[:, np.newaxis] > 0)
+    return np.array([part[-1, 0] for part in parts]), dict(zip(names, shares.T, strict=True))
 
 
-def _prefixed(prefix: str, plays: Mapping[float, TeamPlay], names: Sequence[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for speed, play in plays.items():
-        own = measures(play)
-        found |= {f"{prefix}{name} at {speed:g}": own[name] for name in names if name in own}
-    return found
+def _prefixed(prefix: str, plays: Mapping[float, TeamPlay]) -> dict[str, float]:
+    return {
+        f"{prefix}{name} at {speed:g}": value for speed, play in plays.items() for name, value in measures(play).items()
+    }
 
 
 def _corrected(captors: Flags) -> Floats:
