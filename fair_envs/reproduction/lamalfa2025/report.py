@@ -429,7 +429,7 @@ class Report(study.Report[Scale]):
             "* The trainings are short, and some still change at their end (see the table of reductions in the "
             "course of the training). With `extended`, PPO's half-speed agents improve late, and those of fair-PPO "
             "have not done so yet. So reductions with `extended`, and prices of the half-speed agents, are "
-            "statements about this length of training.\n"
+            "statements about this length of training; [the scale `long`](long/report.md) has four times of it.\n"
             "* The rules are this package's recommended ones. In the published code no move succeeds, an obstructed "
             "agent is removed for the rest of the episode, and actions reach the wrong agents.\n"
             "* The learner is our PPO: other step sizes, networks and batches than the paper's, rewards times 0.1, "
