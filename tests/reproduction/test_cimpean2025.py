@@ -24,7 +24,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     TradeOffCell,
     cells,
 )
-from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS
+from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, YARDSTICKS
 from fair_envs.reproduction.cimpean2025.published import Setting, World, tables
 from fair_envs.reproduction.claims import Claim
 from fair_envs.reproduction.study import PRINTED, REPAIRED
@@ -34,13 +34,14 @@ SEEDS = 5
 SCALE = Scale(
     seeds=SEEDS,
     steps=1,
-    steps_unforgetting=1,
+    steps_discounted=1,
+    steps_printed=1,
     learner_steps=1,
     episodes=2,
     reference_episodes=2,
     decisions=10,
     tables=tuple(range(1, 22)),
-    printed=(5, 17),
+    printed=(4, 5, 16, 17),
     training={},
 )
 WORLDS: tuple[World, ...] = ("hiring", "fraud")
@@ -52,7 +53,7 @@ def test_the_small_scale_runs_every_setting_of_the_paper_with_five_seeds() -> No
     small = cells(SCALES["small"])
     settings = {key for key in small if isinstance(key, Setting)}
     assert {s for s in settings if not s.printed} == {s for groups in tables().values() for s in groups.values()}
-    assert {s for s in settings if s.printed} == {s.as_printed for n in (5, 17) for s in tables()[n].values()}
+    assert {s for s in settings if s.printed} == {s.as_printed for n in (4, 5, 16, 17) for s in tables()[n].values()}
     assert all(len(group) == 5 for group in small.values())
     identities = [cell.identity for group in small.values() for cell in group]
     assert len(set(identities)) == len(identities) and len({str(key) for key in small}) == len(small)
@@ -92,13 +93,15 @@ def seeds(values: Numbers | Sequence[Numbers], label: str) -> Arm:
 def level(reward: float, **others: float) -> dict[str, float]:
     """Return the numbers of a policy with a reward."""
     names = ("total R", "top total R", "first total R", "fair total R", "R", "top R")
-    measures = dict.fromkeys((*GROUP_NOTIONS, "IF", "CSC", "IF eq. 8"), -0.1)
-    noise = {f"{kind} {name}": 0.05 for name in GROUP_NOTIONS for kind in ("noise", "excess")}
+    measures = dict.fromkeys((*GROUP_NOTIONS, "IF", "CSC", "IF eq. 8", "CSC published"), -0.1)
+    noise = {f"{kind}noise {name}": 0.05 for name in GROUP_NOTIONS for kind in ("", "misread ", "aligned ")}
+    noise |= {"top noise SP": 0.05, "fair noise SP": 0.05, "still fair": 1.0, "fair is top": 0.0}
+    noise |= {f"SP at {window}": -0.1 for window in YARDSTICKS} | {f"square SP at {w}": 0.01 for w in YARDSTICKS}
     misread = {f"misread {name}": -0.1 for name in GROUP_NOTIONS}
     spans = {f"{span} {name}": -10.0 for span in ("best", "total", "worst") for name in measures}
     spans |= {f"{span} R": reward for span in ("best", "worst")}
     levels = {**dict.fromkeys(names, reward), **measures, **noise, **misread, **spans, "top SP": -0.1, "policies": 4.0}
-    curve = {f"learned R@{k}": reward * min(k / 4, 1) for k in range(1, 17)}
+    curve = {f"learned total R@{k}": reward * min(k / 4, 1) for k in range(1, 17)}
     return levels | curve | {f"remembered@{k}": 10.0 for k in range(1, 17)} | others
 
 
@@ -134,8 +137,8 @@ def test_group_notions_go_together_if_they_do_so_more_than_for_identical_policie
     null: Key = Simple("hiring", IDENTICAL)
     apart = report({setting: level(8, **pairs(0.4)), null: level(0, **pairs(0.0))})
     assert verdict_of(apart, "go together") == "Holds"
-    same = report({setting: level(8, **pairs(0.4)), null: level(0, **pairs(0.5))})
-    assert verdict_of(same, "go together") == "Does not hold"
+    same = report({setting: level(8, **pairs(0.0)), null: level(0, **pairs(0.0))})
+    assert verdict_of(same, "go together") == "Undecided"
     one = report({setting: level(8, **{**pairs(0.4), "SP~PE": -0.2}), null: level(0, **pairs(0.0))})
     assert verdict_of(one, "go together") == "Does not hold"
 
@@ -156,7 +159,7 @@ def test_a_history_that_turns_the_order_of_reliable_gaps_tells_nothing() -> None
 def test_individual_notions_conflict_if_their_ranks_are_opposite_on_average_over_settings(world: World) -> None:
     settings = {own for groups in tables().values() for own in groups.values() if own.world == world}
     for sign, expected in ((-1, "Holds"), (1, "Does not hold")):
-        found = {own: level(8, **{"IF~CSC": 0.5 * sign, "IF eq. 8~CSC": 0.5 * sign}) for own in settings}
+        found = {own: level(8, **{"IF~CSC": 0.5 * sign, "IF eq. 8~CSC published": 0.5 * sign}) for own in settings}
         found[default(world)] = level(8)  # undefined there
         made = report(found)
         assert verdict_of(made, f"conflict ({world})") == expected
@@ -177,29 +180,34 @@ def test_a_history_matters_if_gaps_are_larger_where_it_forgets_more(
     words: str, number: int, shorter: str, longer: str
 ) -> None:
     groups = tables()[number]
-    large = level(8, SP=-0.3, IF=-0.3, CSC=-0.3, **{"excess SP": 0.2})
-    small = level(8, SP=-0.1, IF=-0.1, CSC=-0.1, **{"excess SP": 0.05})
-    assert verdict_of(report({groups[shorter]: large, groups[longer]: small}), words) == "Holds"
+    large = level(8, SP=-0.3, IF=-0.3, CSC=-0.3, **{"square SP at 500": 0.2})
+    small = level(8, SP=-0.1, IF=-0.1, CSC=-0.1, **{"square SP at 500": 0.05})
+    own = {default("hiring" if "hiring" in words else "fraud"): level(8, **{"SP at 100": -0.3})}
+    assert verdict_of(report({**own, groups[shorter]: large, groups[longer]: small}), words) == "Holds"
     turned = report({groups[shorter]: small, groups[longer]: large})
-    assert verdict_of(turned, words) == "Does not hold"
-    by_chance = level(8, SP=-0.3, IF=-0.3, CSC=-0.3, **{"excess SP": 0.05})
+    assert verdict_of(turned, words).startswith("Does not hold")
+    by_chance = level(8, SP=-0.3, IF=-0.3, CSC=-0.3, **{"square SP at 500": 0.05})
     claim = claim_of(report({groups[shorter]: by_chance, groups[longer]: small}), words)
-    assert claim.outcomes[REPAIRED]["SP"].holds and claim.outcomes[REPAIRED]["SP beyond its noise floor"].holds is None
+    assert claim.outcomes[REPAIRED]["SP"].holds and claim.outcomes[REPAIRED][paper.POLICIES].holds is None
 
 
 def test_biases_make_less_fair_if_all_widen_the_gap() -> None:
     biased = [key for key in cells(SCALE) if isinstance(key, Setting) and key.bias != "none" and key.world == "hiring"]
-    wider = {setting: level(8, SP=-0.2) for setting in biased}
+    wider = {setting: level(8, SP=-0.2, **{paper.SQUARE: 0.04}) for setting in biased}
     assert verdict_of(report(wider), "statistical parity (hiring)") == "Holds"
-    wider[biased[0]] = level(8, SP=-0.05)
+    wider[biased[0]] = level(8, SP=-0.05, **{paper.SQUARE: 0.0})
     assert verdict_of(report(wider), "statistical parity (hiring)") == "Does not hold"
 
 
 def test_populations_make_less_fair_if_both_widen_the_gap() -> None:
     groups = tables()[6]
     names = ("gender", "nationality and gender")
-    assert verdict_of(report({groups[name]: level(8, SP=-0.2) for name in names}), "Populations") == "Holds"
-    assert verdict_of(report({groups[name]: level(8, SP=-0.05) for name in names}), "Populations") == "Does not hold"
+    wide, narrow = level(8, SP=-0.2, **{paper.SQUARE: 0.04}), level(8, SP=-0.05, **{paper.SQUARE: 0.0})
+    assert verdict_of(report(dict.fromkeys((groups[name] for name in names), wide)), "Populations") == "Holds"
+    assert verdict_of(report(dict.fromkeys((groups[name] for name in names), narrow)), "Populations") == "Does not hold"
+    by_chance = level(8, SP=-0.2)
+    outcomes = claim_of(report(dict.fromkeys((groups[name] for name in names), by_chance)), "Populations").outcomes
+    assert outcomes[REPAIRED]["gap"].holds and outcomes[REPAIRED]["mean square above chance"].holds is None
 
 
 def test_bray_curtis_is_worse_if_its_column_is() -> None:
@@ -228,13 +236,13 @@ def test_what_a_bias_adds_to_the_reward_is_not_taken_for_learning() -> None:
     rows = {key: level(8 if key.world == "hiring" else 2) for key in settings}
     rows |= {key: level(50) for key in settings if key.bias != "none" or key.population == "gender"}
     made = report(rows)
-    assert made.most_rewarded("fraud").mean() == pytest.approx(2)
+    assert made.most_rewarded("fraud")[0].mean() == pytest.approx(2)
     assert claim_of(made, "harder").outcomes[REPAIRED]["PCN"].holds
 
 
 def test_the_most_rewarded_policy_is_chosen_in_one_half_and_measured_in_the_other() -> None:
     lucky = level(8, **{"first total R": 12, "top total R": 1})
-    assert report({default("hiring"): lucky}).most_rewarded("hiring").mean() == pytest.approx(1)
+    assert report({default("hiring"): lucky}).most_rewarded("hiring")[0].mean() == pytest.approx(1)
 
 
 def test_fairness_costs_little_if_a_fair_policy_earns_nearly_as_much() -> None:
@@ -256,7 +264,7 @@ def test_a_cost_is_left_open_where_nothing_was_learned_or_a_seed_found_no_fair_p
 def test_learning_curves_settle_if_they_rise_and_then_stay() -> None:
     setting = default("fraud")
     assert verdict_of(report(), "rise and settle (fraud)") == "Holds"
-    rising = level(8, **{f"learned R@{k}": float(k) for k in range(1, 17)})
+    rising = level(8, **{f"learned total R@{k}": float(k) for k in range(1, 17)})
     assert verdict_of(report({setting: rising}), "rise and settle (fraud)") == "Does not hold"
 
 
@@ -279,7 +287,7 @@ def test_a_method_must_be_shown_to_learn_not_only_do_so_on_average() -> None:
 
 def test_claims_on_a_task_that_no_method_learned_are_undecided_and_the_page_says_so_first() -> None:
     groups = tables()[19]
-    large, small = level(3, SP=-0.3, **{"excess SP": 0.2}), level(3, SP=-0.1, **{"excess SP": 0.0})
+    large, small = level(3, SP=-0.3), level(3, SP=-0.1)
     made = report({groups["100"]: large, groups["1000"]: small}, learned=False)
     claim = claim_of(made, "short windows (fraud)")
     assert claim.verdict(REPAIRED) == "Undecided"
@@ -312,7 +320,8 @@ def test_the_whole_study_runs_at_a_tiny_scale_and_goes_on(tmp_path: Path, monkey
         SCALE,
         seeds=2,
         steps=200,
-        steps_unforgetting=200,
+        steps_discounted=200,
+        steps_printed=200,
         learner_steps=2000,
         decisions=100,
         tables=(4, 5, 11),

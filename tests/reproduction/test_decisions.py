@@ -1,6 +1,7 @@
 """Policies by what they gave in test episodes, their gaps, and simple policies tested on tiny episodes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fair_envs.baselines.pcn.rollouts import Random
 from fair_envs.experiments.jobs import Job, run_cell
 from fair_envs.metrics.history import Discounted, Memory, SlidingWindow
 from fair_envs.reproduction.cimpean2025.jobs import (
+    AS_PRINTED,
     GROUPS,
     IDENTICAL,
     LEARNERS,
@@ -30,12 +32,15 @@ from fair_envs.reproduction.cimpean2025.jobs import (
 )
 from fair_envs.reproduction.cimpean2025.plays import (
     GROUP_NOTIONS,
-    dealt,
+    YARDSTICKS,
+    by_yardsticks,
+    counted,
+    courses,
     followed,
     gaps,
-    in_halves,
-    lanes_cells,
     played,
+    realigned,
+    sums_of_tests,
 )
 from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting, World
 from fair_envs.reproduction.cimpean2025.results import Policies, across, correlated, numbers, read_found
@@ -44,11 +49,17 @@ TINY = {"horizon": 30}
 
 
 def policies(sums: object, steps: object, *, names: tuple[str, ...] = ("R", "SP"), **given: Any) -> Policies:
-    """Return policies with one episode in each half."""
+    """Return policies with one episode in each test."""
     lengths = np.array(steps)
-    noise = given.pop("noise", np.zeros((len(lengths), len(GROUP_NOTIONS))))
+    zeros = np.zeros((len(lengths), 2, len(GROUP_NOTIONS)))
+    arrays = {"noise": zeros, "limit": zeros, "yardsticks": np.zeros((len(lengths), 2, len(YARDSTICKS), 2)), **given}
     return Policies(
-        names=names, sums=np.array(sums, float), steps=lengths, episodes=np.ones_like(lengths), noise=noise, **given
+        names=names,
+        later=False,
+        sums=np.array(sums, float),
+        steps=lengths,
+        episodes=np.ones_like(lengths),
+        **arrays,
     )
 
 
@@ -94,29 +105,28 @@ def test_policies_are_not_judged_by_the_luck_that_they_are_chosen_by() -> None:
     assert (numbers(whole)["first total R"], numbers(whole)["top total R"]) == (10, 1)
 
 
-def test_a_policy_is_fair_if_its_gap_is_at_most_its_noise_floor() -> None:
-    noise = np.full((2, len(GROUP_NOTIONS)), 0.1)
-    own = policies([[[5, -0.5], [5, -0.5]], [[3, -0.1], [3, -0.1]]], [[1, 1], [1, 1]], noise=noise)
-    assert numbers(policies_with_all(own))["fair total R"] == 3
-    unfair = policies([[[5, -0.5], [5, -0.5]]], [[1, 1]], noise=noise[:1])
+def test_a_policy_is_fair_if_chance_often_makes_its_gap() -> None:
+    limit = np.full((2, 2, len(GROUP_NOTIONS)), 0.1)
+    own = policies([[[5, -0.5], [5, -0.5]], [[3, -0.1], [3, -0.2]]], [[1, 1], [1, 1]], limit=limit)
+    found = numbers(policies_with_all(own))
+    assert (found["fair total R"], found["still fair"], found["fair is top"]) == (3, 0, 0)
+    unfair = policies([[[5, -0.5], [5, -0.5]]], [[1, 1]], limit=limit[:1])
     assert "fair total R" not in numbers(policies_with_all(unfair))
+
+
+def test_numbers_of_single_policies_are_kept() -> None:
+    found = numbers(policies_with_all(TWO))
+    assert (found["policy 1, test 1: total SP"], found["policy 0, test 1: steps"]) == (-6, 30)
 
 
 def policies_with_all(own: Policies) -> Any:
     """Return a cell's result in which all other measures are 0."""
     from fair_envs.reproduction.cimpean2025.results import Found
 
-    others = tuple(name for name in (*MEASURES, "IF eq. 8") if name not in own.names)
+    others = tuple(name for name in (*MEASURES, "IF eq. 8", "CSC published") if name not in own.names)
     zeros = np.zeros((*own.sums.shape[:2], len(others)))
-    whole = Policies(
-        names=(*own.names, *others),
-        sums=np.concatenate([own.sums, zeros], axis=2),
-        steps=own.steps,
-        episodes=own.episodes,
-        noise=own.noise,
-        counts=own.counts,
-    )
-    return Found(policies=whole, misread=None, learning=np.zeros((0, 3)))
+    whole = replace(own, names=(*own.names, *others), sums=np.concatenate([own.sums, zeros], axis=2))
+    return Found(policies=whole, learning=np.zeros((0, 4)), achieved=np.zeros((0, 0)))
 
 
 # --------------------------------------------------------------------------------------------------- gaps
@@ -136,26 +146,74 @@ def test_gaps_are_differences_of_the_groups_rates() -> None:
 def test_followed_gaps_are_those_of_the_histories(memory: Memory) -> None:
     notions = [notion(name, "hiring", "HEOM") for name in GROUP_NOTIONS]
     env = make("hiring", notions, memory, lanes=3, parameters={"horizon": 60})
-    play = played(env, Random(env), groups=GROUPS["hiring"], episodes=4, seed=0)
-    sums, steps, _ = in_halves(play, 4)
-    rates = -sums.sum(axis=1)[:, 1:] / steps.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose([followed(cells, memory) for cells in lanes_cells(play)], rates, rtol=1e-4)
+    play = played(env, Random(env), groups=GROUPS["hiring"], episodes=4, seed=0, fill=100)
+    sums, steps = sums_of_tests(play)
+    assert steps.tolist() == [4 * 60] * 3
+    assert all(tested[:120].sum() == 0 for _, tested in play.lanes())
+    found = [followed(*lane, memory, np.random.default_rng(0)).gap for lane in play.lanes()]
+    np.testing.assert_allclose(found, -sums[:, 1:] / steps[:, np.newaxis], rtol=1e-4)
+
+
+def test_tests_begin_with_an_episode_after_the_history_is_full() -> None:
+    env = make("hiring", [notion("SP", "hiring", "HEOM")], SlidingWindow(20), lanes=2, parameters={"horizon": 30})
+    for fill, first in ((0, 0), (1, 30), (30, 30), (31, 60)):
+        play = played(env, Random(env), groups=GROUPS["hiring"], episodes=2, seed=0, fill=fill)
+        assert [(tested.argmax(), tested.sum(), len(tested)) for _, tested in play.lanes()] == [
+            (first, 60, first + 60)
+        ] * 2
+
+
+def test_the_published_history_is_the_correct_one_with_persons_moved_by_a_step() -> None:
+    shared: dict[str, Any] = {"groups": GROUPS["hiring"], "episodes": 2, "seed": 3, "fill": 0}
+    plays = {}
+    for alignment in ("decided", "next_applicant"):
+        parameters = {"horizon": 40, "alignment": alignment}
+        env = make("hiring", [notion("SP", "hiring", "HEOM")], SlidingWindow(20), lanes=3, parameters=parameters)
+        plays[alignment] = [cells for cells, _ in played(env, Random(env), **shared).lanes()]
+    inside = np.arange(79) != 39  # the last decision of an episode is paired with the next one's first applicant
+    for decided, later in zip(*plays.values(), strict=True):
+        assert (realigned(decided, later=False)[inside] == later[:-1][inside]).all()
+        assert (realigned(later, later=True)[inside] == decided[1:][inside]).all()
+
+
+def test_many_decisions_are_counted_in_both_alignments() -> None:
+    env = make("hiring", [notion("SP", "hiring", "HEOM")], SlidingWindow(20), lanes=4, parameters={"horizon": 50})
+    found, other = counted(env, Random(env), groups=GROUPS["hiring"], policies=2, decisions=500, seed=0)
+    assert found.shape == other.shape == (2, 2, 8)
+    assert found.sum(axis=2).tolist() == [[500, 500]] * 2 and other.sum(axis=2).tolist() == [[498, 500]] * 2
+    assert np.abs(found - other).sum() > 0
 
 
 def test_the_noise_floor_of_an_unfair_policy_is_that_of_dealt_groups() -> None:
     rng = np.random.default_rng(0)
     member, label = rng.integers(2, size=(2, 20_000))
     unfair = 4 * member + 2 * (1 - member) + label  # accepts exactly the people outside the group
-    window = SlidingWindow(500)
-    assert followed(unfair, window)[0] > 0.98
-    assert 0.02 < dealt(unfair, window, rng)[0] < 0.06  # sqrt(2 / (pi 500)) = 0.036
+    every = np.ones(len(unfair), bool)
+    found = followed(unfair, every, SlidingWindow(500), rng)
+    assert found.gap[0] > 0.98
+    assert 0.02 < found.noise[0] < 0.06 and found.noise[0] < found.limit[0] < 0.08  # sqrt(2 / (pi 500)) = 0.036
+
+
+def test_mean_squares_above_chance_do_not_depend_on_the_window() -> None:
+    rng = np.random.default_rng(0)
+    member, label = rng.integers(2, size=(2, 60_000))
+    chosen_ = rng.random(60_000) < 0.5 + 0.1 * member
+    cells = 4 * member + 2 * chosen_ + label
+    found = by_yardsticks(cells, np.ones(len(cells), bool), rng)
+    assert found[0, 0] > found[-1, 0] + 0.01  # the mean gap does
+    np.testing.assert_allclose(found[:, 1], 0.01, atol=0.002)
+
+
+def test_undefined_gaps_keep_the_last_one() -> None:
+    cells = np.array([7, 3, 4, 4])  # in the group and chosen; others and chosen; in the group and not
+    assert courses(cells, SlidingWindow(2))[:, 0].tolist() == [0, 0, 1, 1]
 
 
 def test_learning_curves_of_all_seeds_have_the_same_places() -> None:
-    rows = np.array([[70.0, 7, 70, 10], [130, 12, 60, 20], [210, 24, 80, 30]])
+    rows = np.array([[70.0, 7, 70, 10, 7], [130, 12, 60, 20, 6], [210, 24, 80, 30, 8]])
     curve = thinned(rows, steps=200)
     np.testing.assert_allclose(curve[:, 0], 10 * np.arange(1, POINTS + 1))
-    assert (curve[0, 1], curve[-1, 2]) == (0.1, pytest.approx(30, abs=2))
+    assert (curve[0, 1], curve[-1, 2], curve[0, 3]) == (0.1, pytest.approx(30, abs=2), 1)
 
 
 # -------------------------------------------------------------------------------------------------- tests
@@ -175,7 +233,7 @@ def test_simple_hiring_policies_have_the_gaps_that_their_rules_make(tmp_path: Pa
     assert correct["OAE"] == 0 and correct["misread OAE"] < 0
     men = simple("hiring", "hires qualified men, no women", tmp_path, **short)
     assert men["SP"] < -0.4 and men["misread SP"] > -0.2
-    assert men["excess SP"] == pytest.approx(-men["SP"] - men["noise SP"]) and men["excess SP"] > 0.2
+    assert 0 < men["noise SP"] < 0.2 and 0 < men["misread noise SP"] < 0.2 < men["square SP at 500"] ** 0.5
 
 
 def test_simple_fraud_policies_have_the_gaps_that_their_rules_make(tmp_path: Path) -> None:
@@ -207,13 +265,13 @@ def test_identical_policies_have_correlations_in_the_same_decisions_only(tmp_pat
     assert 0 < found["pooled SP"] < 0.05
 
 
-@pytest.mark.parametrize("name", list(LEARNERS))
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name != AS_PRINTED])  # it learns after 50,000 steps
 def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(name: str, tmp_path: Path) -> None:
     steps = 40_000 if name in LONGER else 5000
     cell = LearnerCell(arm=Learner("hiring", name), seed=0, steps=steps, episodes=4, parameters=TINY)
     found = numbers(read_found(run_cell(cell, tmp_path)))
     random = simple("hiring", "random", tmp_path, episodes=4, parameters=TINY)
-    assert set(found) >= {name for name in random if not name.startswith("fair")}
+    assert set(found) >= {name for name in random if not name.startswith(("fair", "still"))}
     assert found["R"] > random["R"]
 
 
@@ -225,8 +283,8 @@ def test_a_training_keeps_what_its_policies_did_in_all_measures(objectives: tupl
     result = read_found(run_cell(cell, tmp_path))
     found = numbers(result)
     assert set(MEASURES) <= set(found) and found["steps"] == 30
-    assert found["remembered@400"] <= 100 and "learned R@20" in found
-    assert result.misread is not None and len(result.misread) == len(result.policies)
+    assert found["remembered@400"] <= 100 and {"learned R@20", "learned total R@20", "misread SP"} <= set(found)
+    assert found["found"] >= found["policies"] and "policy 0: desired 0" in found and "trained best 0" in found
     if objectives == ("R", "SP"):
         assert found["total CSC, HEOM"] == pytest.approx(found["total CSC"]) != found["total CSC, Bray-Curtis"]
 
@@ -237,7 +295,10 @@ def test_the_method_as_printed_trains_on_its_own_history_and_similarities(tmp_pa
     assert cell.asked == ("SP", "IF eq. 8")
     settings = cell.settings()
     assert (settings.updates, settings.keep, settings.return_unit) == (20, "heap", (1.0, 1.0, 1.0))
-    assert {"IF", "CSC"} <= set(numbers(read_found(run_cell(cell, tmp_path))))
+    assert (settings.horizon_unit, settings.coverage) == (1.0, "leaves")
+    assert cell.world["alignment"] == "next_applicant" and cell.world["company_counts"] == "double"
+    found = numbers(read_found(run_cell(cell, tmp_path)))
+    assert {"IF", "CSC", "CSC published", "aligned SP"} <= set(found) and "misread SP" not in found
 
 
 def test_equal_cells_give_equal_results(tmp_path: Path) -> None:

@@ -14,15 +14,23 @@ from numpy.typing import NDArray
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.pcn.rollouts import Random
-from fair_envs.baselines.pcn.single import LearnedPolicy, SingleTraining, train_single
+from fair_envs.baselines.pcn.single import LearnedPolicy, SingleTraining, farel_dqn, train_single
 from fair_envs.baselines.training import Training, train
 from fair_envs.evaluation import Stochastic
 from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.experiments.jobs import Job
 from fair_envs.metrics import GroupNotion
-from fair_envs.metrics.history import Memory, SlidingWindow
+from fair_envs.metrics.history import Discounted, Memory, SlidingWindow
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
-from fair_envs.reproduction.cimpean2025.plays import counted, dealt, in_halves, lanes_cells, played
+from fair_envs.reproduction.cimpean2025.plays import (
+    Followed,
+    by_yardsticks,
+    counted,
+    followed,
+    played,
+    realigned,
+    sums_of_tests,
+)
 from fair_envs.reproduction.cimpean2025.published import DISTANCES, ENV_IDS, MEASURES, Distance, Setting, World, tables
 from fair_envs.reproduction.cimpean2025.representatives import representative_subset
 from fair_envs.reproduction.cimpean2025.results import REWARD
@@ -43,6 +51,11 @@ WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # no one leaves or lose
     "fraud": {"post_transaction_update": False, "initial_satisfaction": 1.0},
 }
 MISREAD: Mapping[str, Any] = {"alignment": "next_applicant"}  # pairs decisions with the next applicant
+AS_PUBLISHED: Mapping[World, Mapping[str, Any]] = {
+    "hiring": {"at_horizon": "terminate", "company_counts": "double", **MISREAD},
+    "fraud": {"clock": "local_mean", "reward_bias_on": "always"},
+}
+"""The published code's environments, apart from what is without dynamics anyway; those of ``profile="authors"``."""
 GROUPS: Mapping[World, Mapping[str, str]] = {"hiring": {"gender": "woman"}, "fraud": {"continent": "NA"}}
 SOUND: Mapping[Distance, Any] = {"Bray-Curtis": BrayCurtis(), "HEOM": HEOM(), "HMOM": HMOM()}
 PUBLISHED: Mapping[Distance, Any] = {
@@ -76,9 +89,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTests:
-    """PolicyTests of policies: in episodes with windows, and over many decisions.
-
-    The histories start empty and continue across episodes, as in the trainings.
+    """Tests of policies: in episodes with a history that continues across them, and over many decisions.
 
     Attributes:
         agent: Function from an environment and the number of its lanes to a policy, which decides in lane k like policy
@@ -104,38 +115,50 @@ class PolicyTests:
     deterministic: bool = False
 
     def arrays(self, *, episodes: int, decisions: int) -> Arrays:
-        """Return all results; in hiring, also those with the published history.
+        """Return all results of two tests, whose episodes and histories have nothing in common.
 
         Args:
-            episodes: Number of episodes of each policy, by all measures.
-            decisions: Number of decisions of each policy in each half of the tests over many decisions; 0: none.
+            episodes: Number of test episodes of each policy in both tests together, by all measures.
+            decisions: Number of decisions of each policy in each half of the test over many decisions; 0: none.
         """
-        found: Arrays = {}
-        for prefix, own in {"policies": {}, "misread": MISREAD}.items():
-            if prefix == "policies" or self.world == "hiring":
-                found |= {f"{prefix}/{name}": array for name, array in self._episodes(own, episodes).items()}
-                if decisions:
-                    found[f"{prefix}/counts"] = self._many(own, decisions)
+        tests = [self._episodes(max(1, episodes // 2), further) for further in (0, TEST_EACH // 4)]
+        found: Arrays = {name: np.stack([test[name] for test in tests], axis=1) for name in tests[0]}
+        found |= {"names": np.array([REWARD, *self.measures]), "later": np.array(self._later)}
+        if decisions:
+            found["counts"], found["other_counts"] = self._many(decisions)
         return found
 
-    def _episodes(self, own: Mapping[str, Any], episodes: int) -> Arrays:
-        """Return sums over both halves of the episodes, and the noise floors of group notions."""
-        parameters = {**self.parameters, **own}
-        env = make(self.world, list(self.measures.values()), self.memory, lanes=self.policies, parameters=parameters)
-        play = played(env, self.agent(env, self.policies), episodes=episodes, **self._how(0))
-        env.close()
-        sums, steps, counts = in_halves(play, episodes)
-        rng = np.random.default_rng(DEAL_SEED)
-        noise = np.stack([dealt(cells, self.memory, rng) for cells in lanes_cells(play)])
-        names = np.array([REWARD, *self.measures])
-        return {"names": names, "sums": sums, "steps": steps, "episodes": counts, "noise": noise}
+    @property
+    def _later(self) -> bool:
+        """Whether the environment pairs each decision with the next person."""
+        return bool(self.parameters.get("alignment") == MISREAD["alignment"])
 
-    def _many(self, own: Mapping[str, Any], decisions: int) -> NDArray[Any]:
-        """Return the numbers of decisions of each kind, shape (policies, 2, kinds)."""
+    def _episodes(self, episodes: int, further: int) -> Arrays:
+        """Return the sums over test episodes, and the gaps of group notions with what they are under chance."""
+        env = make(
+            self.world, list(self.measures.values()), self.memory, lanes=self.policies, parameters=self.parameters
+        )
+        play = played(env, self.agent(env, self.policies), episodes=episodes, **self._how(further))
+        env.close()
+        sums, steps = sums_of_tests(play)
+        rng = np.random.default_rng(DEAL_SEED)
+        lanes = play.lanes()
+        gaps = [followed(*lane, self.memory, rng) for lane in lanes]
+        found: Arrays = {"sums": sums, "steps": steps, "episodes": np.full(self.policies, episodes)}
+        found |= {name: np.stack([getattr(own, name) for own in gaps]) for name in ("noise", "limit")}
+        found["yardsticks"] = np.stack([by_yardsticks(*lane, rng) for lane in lanes])
+        if self.world == "hiring":
+            moved = [(realigned(cell, later=self._later), tested[1:]) for cell, tested in lanes]
+            others = [followed(*lane, self.memory, rng) for lane in moved]
+            found |= {f"other_{name}": np.stack([getattr(own, name) for own in others]) for name in Followed._fields}
+        return found
+
+    def _many(self, decisions: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the numbers of decisions of each kind, and in the other alignment, shape (policies, 2, kinds)."""
         lanes = self.policies * max(1, LONG_LANES // self.policies)
         notions = [self.measures[name] for name in self.asked] or [notion("SP", self.world, "HEOM")]
-        env = make(self.world, notions, self.memory, lanes=lanes, parameters={**self.parameters, **own})
-        how = {"policies": self.policies, "decisions": decisions, **self._how(LONG_SEEDS)}
+        env = make(self.world, notions, self.memory, lanes=lanes, parameters=self.parameters)
+        how = {"policies": self.policies, "decisions": decisions, "later": self._later, **self._how(LONG_SEEDS)}
         found = counted(env, self.agent(env, lanes), **how)
         env.close()
         return found
@@ -176,9 +199,11 @@ class TradeOffCell(Job):
         started = time.process_time()
         model, learning = self.train()
         trained = time.process_time()
-        commands = chosen(model.commands())
+        every = model.commands()
+        commands = chosen(every)
         arrays = self.tests(model, commands).arrays(episodes=self.episodes, decisions=self.decisions)
-        np.savez_compressed(part / "arrays.npz", **arrays, learning=learning)  # type: ignore[arg-type]
+        arrays |= {"wanted": wanted_of(commands), "all_wanted": wanted_of(every), "learning": learning}
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": time.process_time() - started, "training_seconds": trained - started}
 
     @property
@@ -186,6 +211,12 @@ class TradeOffCell(Job):
         """The notions among the objectives."""
         printed = {"IF": PUBLISHED_IF, "CSC": PUBLISHED_CSC} if self.setting.printed else {}
         return tuple(printed.get(name, name) for name in self.setting.objectives if name != REWARD)
+
+    @property
+    def world(self) -> dict[str, Any]:
+        """The parameters of the environment, in training and tests."""
+        published = AS_PUBLISHED[self.setting.world] if self.setting.printed else {}
+        return {**published, **self.setting.parameters, **self.parameters}
 
     @property
     def requested(self) -> list[int]:
@@ -196,33 +227,34 @@ class TradeOffCell(Job):
         """Return the settings of the training."""
         if self.setting.printed:
             performance = 0 if REWARD in self.setting.objectives else None
-            return farel_settings(objectives=len(self.requested), horizon=LONGEST, performance=performance)
+            return farel_settings(
+                objectives=len(self.requested), horizon=LONGEST, performance=performance, published_code=True
+            )
         return PCNSettings(**self.training)
 
     def train(self) -> tuple[PCN, Floats]:
         """Return the trained networks, and the learning curve.
 
-        Its rows are environment steps, the reward per step and the mean size of the lanes' histories, see `thinned`.
+        See `thinned` for its rows.
         """
         setting = self.setting
         notions = [notion(name, setting.world, setting.distance) for name in self.asked or ("SP",)]
-        misread = MISREAD if setting.printed and setting.world == "hiring" else {}
-        parameters = {**setting.parameters, **misread, **self.parameters}
-        env = make(setting.world, notions, setting.memory, lanes=1 if setting.printed else LANES, parameters=parameters)
+        lanes = 1 if setting.printed else LANES
+        env = make(setting.world, notions, setting.memory, lanes=lanes, parameters=self.world)
         model = PCN(env, settings=self.settings(), requested=self.requested, seed=self.seed)
         (history,) = env.unwrapped.histories
         rows = []
         while model.num_timesteps < self.steps:
             episodes = model.iterate()
             reward, steps = sum(e.returns[0] for e in episodes), sum(map(len, episodes))
-            rows.append([model.num_timesteps, reward, steps, history.sizes.mean()])
+            rows.append([model.num_timesteps, reward, steps, history.sizes.mean(), len(episodes)])
         env.close()
         return model, thinned(np.array(rows, float), steps=self.steps)
 
     def tests(self, model: PCN, commands: Sequence[Command]) -> PolicyTests:
         """Return the tests of the policies, each with its achieved return as desired return."""
         setting = self.setting
-        names = list(dict.fromkeys([*(self.asked or ("SP",)), *MEASURES[1:], PUBLISHED_IF]))
+        names = list(dict.fromkeys([*(self.asked or ("SP",)), *MEASURES[1:], PUBLISHED_IF, PUBLISHED_CSC]))
         measures = {name: notion(name, setting.world, setting.distance) for name in names}
         if setting.objectives == ("R", "SP"):
             own = [(name, distance) for distance in DISTANCES for name in ("IF", PUBLISHED_IF, "CSC")]
@@ -234,7 +266,7 @@ class TradeOffCell(Job):
             asked=self.asked,
             measures=measures,
             memory=setting.memory,
-            parameters={**setting.parameters, **self.parameters},
+            parameters=self.world,
             seed=self.seed,
             deterministic=setting.printed,
         )
@@ -244,24 +276,35 @@ def thinned(rows: Floats, *, steps: int) -> Floats:
     """Return a learning curve at `POINTS` equally spaced numbers of steps, the same for all seeds.
 
     Args:
-        rows: For each iteration: environment steps so far, sum of the rewards, steps, and mean size of the histories.
+        rows: For each iteration: environment steps so far, sum of the rewards, steps, mean size of the histories, and
+            number of episodes.
         steps: The planned number of steps.
 
     Returns:
-        Rows of environment steps, and the reward per step and size of the history in that part of the training.
+        Rows of environment steps, the reward per step, the size of the history and the reward per episode in that part
+        of the training.
     """
-    ends, rewards, lengths, sizes = rows.T
+    ends, rewards, lengths, sizes, episodes = rows.T
     part = np.minimum((POINTS * ends / ends[-1]).astype(int), POINTS - 1)
     parts = [part == k for k in np.unique(part)]
     places = steps * np.arange(1, POINTS + 1) / POINTS
-    columns = ([rewards[own].sum() / lengths[own].sum() for own in parts], [sizes[own].mean() for own in parts])
+    columns = (
+        [rewards[own].sum() / lengths[own].sum() for own in parts],
+        [sizes[own].mean() for own in parts],
+        [rewards[own].sum() / episodes[own].sum() for own in parts],
+    )
     middles = [ends[own].mean() for own in parts]
     return np.stack([places, *(np.interp(places, middles, column) for column in columns)], axis=1)
 
 
+def wanted_of(commands: Sequence[Command]) -> Floats:
+    """Return the desired returns of commands, which training episodes have achieved, shape (commands, objectives)."""
+    return np.array([command.desired_return for command in commands])
+
+
 def chosen(commands: Sequence[Command]) -> list[Command]:
     """Return commands that represent the range of all, in units of each objective's span."""
-    wanted = np.array([command.desired_return for command in commands])
+    wanted = wanted_of(commands)
     span = np.ptp(wanted, axis=0)
     return [commands[k] for k in representative_subset(wanted / np.where(span > 0, span, 1), size=MOST_POLICIES)]
 
@@ -278,7 +321,7 @@ def other_tests(
         policies=policies,
         world=world,
         asked=(),
-        measures={name: notion(name, world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF)},
+        measures={name: notion(name, world, "HEOM") for name in (*MEASURES[1:], PUBLISHED_IF, PUBLISHED_CSC)},
         memory=SlidingWindow(500),
         parameters={**Setting(world=world, objectives=MEASURES).parameters, **given},
         seed=seed,
@@ -427,7 +470,9 @@ PPO: Mapping[str, Any] = {
 }
 PER_STEP: Mapping[str, Any] = {"gamma": 0.0, "gae_lambda": 0.0, "ent_coef": 0.1}  # without credit for later rewards
 PER_EPISODE: Mapping[str, Any] = {"gamma": 0.999, "gae_lambda": 0.98}  # closer to the sum over an episode
+AS_PRINTED = "DQN, as printed"
 LEARNERS: Mapping[str, Callable[..., Any]] = {
+    AS_PRINTED: lambda **given: train_single(farel_dqn(horizon=LONGEST, target_network=False, **given)),
     "DQN": lambda **given: train_single(SingleTraining(algorithm="dqn", **given)),
     "SB3 PPO": lambda **given: train_single(SingleTraining(algorithm="ppo", **given)),
     "PPO": lambda **given: train(Training(**PPO, **given)),
@@ -481,7 +526,8 @@ class Scale:
     Attributes:
         seeds: Number of training seeds of each arm.
         steps: Environment steps of each training.
-        steps_unforgetting: The same for histories without forgetting, which compare each person with the whole past.
+        steps_discounted: The same for discounted histories, some of which compare each person with the whole past.
+        steps_printed: The same for the methods as printed.
         learner_steps: The same for the learners with the longer budget.
         episodes: Number of test episodes of each policy of a setting, and of identical random policies.
         reference_episodes: The same for learners of the reward and other policies without training.
@@ -495,7 +541,8 @@ class Scale:
 
     seeds: int
     steps: int
-    steps_unforgetting: int
+    steps_discounted: int
+    steps_printed: int
     learner_steps: int
     episodes: int
     reference_episodes: int
@@ -518,7 +565,8 @@ SCALES: dict[str, Scale] = {
     "smoke": Scale(
         seeds=2,
         steps=2_000,
-        steps_unforgetting=2_000,
+        steps_discounted=2_000,
+        steps_printed=2_000,
         learner_steps=8_192,
         episodes=2,
         reference_episodes=4,
@@ -531,19 +579,21 @@ SCALES: dict[str, Scale] = {
     "small": Scale(
         seeds=5,
         steps=200_000,
-        steps_unforgetting=60_000,
+        steps_discounted=60_000,
+        steps_printed=500_000,
         learner_steps=1_000_000,
         episodes=20,
         reference_episodes=100,
         decisions=100_000,
         tables=ALL_TABLES,
-        printed=(5, 17),
+        printed=(4, 5, 16, 17),
         training=LEARNING,
     ),
     "full": Scale(
         seeds=10,
         steps=500_000,
-        steps_unforgetting=500_000,
+        steps_discounted=500_000,
+        steps_printed=500_000,
         learner_steps=2_000_000,
         episodes=20,
         reference_episodes=100,
@@ -572,7 +622,7 @@ def worlds_of(scale: Scale) -> list[World]:
 def cells(scale: Scale) -> dict[Key, list[Job]]:
     """Return the study's cells: policies without training, learners of the reward, and settings of trade-offs."""
     found: dict[Key, list[Job]] = {}
-    seeds = range(scale.seeds)
+    seeds = range(1, 1 + scale.seeds)  # PCN's settings were chosen with seed 0
     own: dict[str, Any] = {"parameters": dict(scale.parameters)}
     for world in worlds_of(scale):
         for name in (*SCRIPTED[world], IDENTICAL):
@@ -583,6 +633,7 @@ def cells(scale: Scale) -> dict[Key, list[Job]]:
             found[simple] = [SimpleCell(arm=simple, seed=seed, **size, **own) for seed in seeds]
         for name in LEARNERS:
             steps = scale.learner_steps if name in LONGER else scale.steps
+            steps = scale.steps_printed if name == AS_PRINTED else steps
             learner = Learner(world, name)
             size = {"steps": steps, "episodes": scale.reference_episodes}
             found[learner] = [LearnerCell(arm=learner, seed=seed, **size, **own) for seed in seeds]
@@ -596,12 +647,19 @@ def trade_off(scale: Scale, setting: Setting, seed: int) -> TradeOffCell:
     return TradeOffCell(
         setting=setting,
         seed=seed,
-        steps=scale.steps_unforgetting if setting.unforgetting else scale.steps,
+        steps=steps_of(scale, setting),
         episodes=scale.episodes,
         training={} if setting.printed else dict(scale.training),
         parameters=dict(scale.parameters),
         decisions=scale.decisions if is_long(setting) else 0,
     )
+
+
+def steps_of(scale: Scale, setting: Setting) -> int:
+    """Return the environment steps of a setting's training."""
+    if setting.printed:
+        return scale.steps_printed
+    return scale.steps_discounted if isinstance(setting.memory, Discounted) else scale.steps
 
 
 def is_long(setting: Setting) -> bool:

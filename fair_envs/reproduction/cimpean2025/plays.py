@@ -1,22 +1,27 @@
 """Plays of policies on decisions: their rewards and gaps in test episodes, and gaps over many decisions."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from fair_envs.baselines.pcn.rollouts import vector_reward
 from fair_envs.evaluation import MostLikely, Stochastic, Transition, VectorWorld, rollout
 from fair_envs.metrics.group import Groups, group_members
-from fair_envs.metrics.history import Memory
+from fair_envs.metrics.history import Memory, SlidingWindow
 from fair_envs.support.aliases import Flags, Floats, Ints
 
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
 CELLS = 8  # kinds of decisions: 4 if the person is in the group, + 2 if the decision is 1, + 1 if the label is
+CHOSEN = 2  # what a decision of 1 adds to a kind
 NOTHING = 1e-9  # weights below this are rounding errors
-DEALS = 2  # how often memberships are dealt for a noise floor
+DEALS = 20  # how often memberships are dealt for a noise floor
+FEW_DEALS = 5  # the same for means over policies
+QUANTILE = 0.95  # of dealt gaps, above which a gap is more than chance
+YARDSTICKS = (100, 500, 1000)  # windows with which all policies are measured, whatever they were trained with
+FULL = 1000  # after so many decisions every history of the study is full, or changes little
 
 
 class Play(NamedTuple):
@@ -24,30 +29,52 @@ class Play(NamedTuple):
 
     reward: Floats  # (steps, B, objectives)
     active: Flags  # (steps, B)
-    episode: Ints  # (steps, B): number of the lane's episode
+    tested: Flags  # (steps, B): whether an active step counts; others fill the history
     cell: Ints  # (steps, B): kind of the decision
+
+    def lanes(self) -> list[tuple[Ints, Flags]]:
+        """Return the kinds of each lane's decisions, in their order, and which of them count."""
+        return [
+            (cell[active], tested[active])
+            for cell, tested, active in zip(self.cell.T, self.tested.T, self.active.T, strict=True)
+        ]
 
 
 def played(
-    env: Any, policy: Stochastic, *, groups: Groups, episodes: int, seed: int, deterministic: bool = False
+    env: Any,
+    policy: Stochastic,
+    *,
+    groups: Groups,
+    episodes: int,
+    seed: int,
+    deterministic: bool = False,
+    fill: int = FULL,
 ) -> Play:
-    """Play test episodes in every lane of an environment.
+    """Play test episodes in every lane of an environment, after episodes that fill the history.
 
     Args:
         env: The environment.
         policy: The policy.
         groups: The compared groups, of which the first one counts as the group.
-        episodes: Number of episodes of each lane.
+        episodes: Number of test episodes of each lane.
         seed: Seed of the episodes and of the sampled actions.
         deterministic: Whether the most likely actions are taken instead of sampled ones.
+        fill: A lane's test begins with the first episode before which it has made so many decisions.
     """
     world = VectorWorld(env, seed=seed, random=np.random.default_rng(seed))
     member = _membership(env, groups)
     acting = MostLikely(policy) if deterministic else policy
-    steps = [
-        (vector_reward(step), step.active, step.episode // world.count, _cells(step, member))
-        for step in rollout(world, acting, episodes=world.count * episodes)
-    ]
+    first, before = np.full((2, world.count), -1)  # of the test episodes; of the last step
+    made = np.zeros(world.count, np.int64)
+    steps: list[tuple[Floats, Flags, Flags, Ints]] = []
+    for step in rollout(world, acting, episodes=math.inf):
+        episode = step.episode // world.count
+        first = np.where((first < 0) & (made >= fill) & (episode > before), episode, first)
+        tested = step.active & (first >= 0) & (episode < first + episodes)
+        steps.append((vector_reward(step), step.active, tested, _cells(step, member)))
+        if ((first >= 0) & (episode + step.ended >= first + episodes)).all():
+            break
+        made, before = made + step.active, episode
     return Play._make(np.stack(column) for column in zip(*steps, strict=True))
 
 
@@ -60,8 +87,11 @@ def counted(
     decisions: int,
     seed: int,
     deterministic: bool = False,
-) -> Ints:
-    """Return how many decisions of each kind policies make, in two halves, shape (policies, 2, kinds).
+    later: bool = False,
+) -> tuple[Ints, Ints]:
+    """Return how many decisions of each kind policies make, in two halves, and the same in the other alignment.
+
+    Both have the shape (policies, 2, kinds); see `realigned`.
 
     Args:
         env: The environment, whose lane k has policy k modulo the number of policies.
@@ -71,21 +101,37 @@ def counted(
         decisions: Number of decisions in a half, at least.
         seed: Seed of the episodes and of the sampled actions.
         deterministic: Whether the most likely actions are taken instead of sampled ones.
+        later: Whether the environment pairs each decision with the next person.
     """
     world = VectorWorld(env, seed=seed, random=np.random.default_rng(seed))
     member = _membership(env, groups)
     acting = MostLikely(policy) if deterministic else policy
-    lanes = np.arange(world.count)
-    counts, made, half = np.zeros((world.count, 2, CELLS), np.int64), 0, 0
-    enough = math.ceil(decisions * policies / world.count)  # decisions of each lane, all of which decide in each step
+    counts, others = np.zeros((2, world.count, 2, CELLS), np.int64)
+    enough = math.ceil(decisions * policies / world.count)  # decisions of each lane in a half
+    lanes, before, half = np.arange(world.count), None, 0
     for step in rollout(world, acting, episodes=math.inf):
-        counts[lanes, half, _cells(step, member)] += step.active
-        made += 1
-        if made == enough:
-            made, half = 0, half + 1
+        cells = _cells(step, member)
+        counts[lanes, half, cells] += step.active
+        if before is not None:
+            (other,) = realigned(np.stack([before, cells]), later=later)
+            others[lanes, half, other] += step.active
+        before = cells if before is None else np.where(step.active, cells, before)
+        half += int(counts[:, half].sum(axis=1).min() >= enough)
         if half == 2:
             break
-    return np.asarray(counts.reshape(-1, policies, 2, CELLS).sum(axis=0))
+    found, other = np.stack([counts, others]).reshape(2, -1, policies, 2, CELLS).sum(axis=1)
+    return found, other
+
+
+def realigned(cells: Ints, *, later: bool) -> Ints:
+    """Return the kinds of decisions in the other alignment, shape (decisions - 1, ...).
+
+    Args:
+        cells: The kinds of consecutive decisions of a lane, shape (decisions, ...).
+        later: Whether they pair each decision with the next person; otherwise the result does.
+    """
+    persons, decisions = (cells[:-1], cells[1:]) if later else (cells[1:], cells[:-1])
+    return np.asarray(persons - (persons & CHOSEN) + (decisions & CHOSEN))
 
 
 def _membership(env: Any, groups: Groups) -> Flags:
@@ -142,33 +188,68 @@ def remembered(cells: Ints, memory: Memory) -> Floats:
     return sums
 
 
-def followed(cells: Ints, memory: Memory) -> Floats:
-    """Return each notion's mean gap over the decisions; an undefined gap is the last defined one, or 0."""
+def courses(cells: Ints, memory: Memory) -> Floats:
+    """Return each notion's gap after each decision, shape (decisions, notions).
+
+    An undefined gap is the last defined one, or 0.
+    """
     found = gaps(remembered(cells, memory))
     latest = np.where(np.isnan(found), 0, np.arange(1, len(found) + 1)[:, np.newaxis])
     latest = np.maximum.accumulate(latest, axis=0)  # 0: there was none yet
     filled = np.concatenate([np.zeros((1, found.shape[1])), found])
-    return np.asarray(np.take_along_axis(filled, latest, axis=0).mean(axis=0))
+    return np.asarray(np.take_along_axis(filled, latest, axis=0))
 
 
-def dealt(cells: Ints, memory: Memory, rng: np.random.Generator) -> Floats:
-    """Return each notion's noise floor: its mean gap if the memberships are dealt at random among the decisions."""
+def dealt(cells: Ints, rng: np.random.Generator, *, deals: int) -> Iterator[Ints]:
+    """Yield the kinds of the same decisions with memberships that are dealt at random among them."""
     member, rest = np.divmod(cells, 4)
-    return np.asarray(np.mean([followed(4 * rng.permutation(member) + rest, memory) for _ in range(DEALS)], axis=0))
+    for _ in range(deals):
+        yield 4 * rng.permutation(member) + rest
 
 
-def lanes_cells(play: Play) -> list[Ints]:
-    """Return the kinds of each lane's decisions, in their order."""
-    return [play.cell[play.active[:, lane], lane] for lane in range(play.cell.shape[1])]
+class Followed(NamedTuple):
+    """The gaps of a policy in its test episodes, after each decision.
 
-
-def in_halves(play: Play, episodes: int) -> tuple[Floats, Ints, NDArray[np.int64]]:
-    """Return sums over each half of the episodes, shape (B, 2, objectives), and steps and episodes, shape (B, 2).
-
-    Consecutive episodes share past decisions; episodes of different halves hardly do. The only episode is in both.
+    Attributes:
+        gap: Mean gap of each of the `GROUP_NOTIONS`, shape (notions,).
+        noise: Its mean if memberships are dealt at random, shape (notions,).
+        limit: The `QUANTILE` of it, shape (notions,).
     """
-    halves = [(0, max(episodes // 2, 1)), (episodes // 2, episodes)]
-    inside = np.stack([play.active & (play.episode >= low) & (play.episode < high) for low, high in halves])
-    sums = np.einsum("htb,tbm->bhm", inside, play.reward)
-    counts = np.tile([high - low for low, high in halves], (len(sums), 1))
-    return sums, inside.sum(axis=1).T, counts
+
+    gap: Floats
+    noise: Floats
+    limit: Floats
+
+
+def followed(cells: Ints, tested: Flags, memory: Memory, rng: np.random.Generator) -> Followed:
+    """Return the gaps of the tested decisions in a history that holds the earlier ones too.
+
+    Args:
+        cells: The kinds of a lane's decisions, shape (decisions,).
+        tested: Which of them count, shape (decisions,).
+        memory: The decisions that the history keeps.
+        rng: Deals the memberships.
+    """
+    chance = np.array([courses(own, memory)[tested].mean(axis=0) for own in dealt(cells, rng, deals=DEALS)])
+    return Followed(
+        courses(cells, memory)[tested].mean(axis=0), chance.mean(axis=0), np.quantile(chance, QUANTILE, axis=0)
+    )
+
+
+def by_yardsticks(cells: Ints, tested: Flags, rng: np.random.Generator) -> Floats:
+    """Return, for each of the `YARDSTICKS`, the mean gap SP and its mean square beyond chance, shape (windows, 2).
+
+    The square of a gap is on average the square of the true gap plus its mean under chance, whatever the window.
+    """
+    found = []
+    for window in YARDSTICKS:
+        memory = SlidingWindow(window)
+        own = courses(cells, memory)[tested, 0]
+        chance = [np.square(courses(one, memory)[tested, 0]).mean() for one in dealt(cells, rng, deals=FEW_DEALS)]
+        found.append((own.mean(), np.square(own).mean() - np.mean(chance)))
+    return np.array(found)
+
+
+def sums_of_tests(play: Play) -> tuple[Floats, Ints]:
+    """Return the sums over the tested steps, shape (B, objectives), and their number, shape (B,)."""
+    return np.einsum("tb,tbm->bm", play.tested, play.reward), play.tested.sum(axis=0)

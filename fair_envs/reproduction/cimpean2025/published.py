@@ -73,11 +73,6 @@ class Setting:
         return Discounted(self.factor, threshold=self.threshold, minimum=100)
 
     @property
-    def unforgetting(self) -> bool:
-        """Whether all decisions have equal weight regardless of age, without a window."""
-        return self.window is None and self.factor == 1
-
-    @property
     def parameters(self) -> dict[str, Any]:
         """The environment's parameters that differ from their defaults."""
         given: dict[str, Any] = {"reward_bias": self.bias}

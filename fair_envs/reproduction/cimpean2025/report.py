@@ -18,10 +18,11 @@ from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.metrics.inference import fisher, welch
+from fair_envs.metrics.inference import fisher, holm, p_value
 from fair_envs.metrics.intervals import share_interval
 from fair_envs.reproduction import study
 from fair_envs.reproduction.cimpean2025.jobs import (
+    AS_PRINTED,
     CONSTANT,
     IDENTICAL,
     LEARNERS,
@@ -37,7 +38,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     cells,
     worlds_of,
 )
-from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS
+from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, YARDSTICKS
 from fair_envs.reproduction.cimpean2025.published import (
     DISTANCES,
     MEASURES,
@@ -91,7 +92,11 @@ LEARNED = 0.5  # share of the reward between a random and the best scripted poli
 LITTLE_COST = 10.0  # percent of the same span; our choice
 RELIABLE = 0.5  # correlation of a number with itself in the other half, or with another one; our choice
 SETTLED = 0.1  # share of the same span by which the reward may still change at the end; our choice
+ONE_SIDED = 0.025
+WINDOW = 500  # the window of the paper's default setting
 UNDECIDED = Outcome(None)
+POLICIES = f"SP of the policies: mean square above chance, all with a window of {WINDOW}"
+MEASURED = f"SP of the same policies, with windows of {YARDSTICKS[0]} and {YARDSTICKS[-1]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,16 +171,25 @@ class Report(study.Report[Scale]):
     def learned(self, world: World) -> list[str]:
         """Return the methods that learned a task.
 
-        They are shown to reach the share `LEARNED`, and to earn more than the best constant policy.
+        They are shown to reach the share `LEARNED`, and to earn more than the best constant policy in the same
+        episodes, with Holm's correction over the methods.
         """
-        constant = self.best_constant(world)
-        found = []
-        for name, arm in self.candidates(world).items():
-            reached = mean_interval(self.shares(world, arm.values("top total R")))
-            beats = welch(arm.values("top total R"), constant.values("total R"))
-            if reached.low > LEARNED and beats.low > 0:
-                found.append(name)
-        return found
+        candidates = self.candidates(world)
+        p_values = holm(
+            [
+                max(
+                    p_value(mean_interval(self.shares(world, arm.values("top total R"))), LEARNED, "greater"),
+                    p_value(self.beats(arm, world), 0, "greater"),
+                )
+                for arm in candidates.values()
+            ]
+        )
+        return [name for name, p in zip(candidates, p_values, strict=True) if p <= ONE_SIDED]
+
+    def beats(self, arm: Arm, world: World) -> Estimate:
+        """Return by how much the most rewarded policy earns more than the best constant one in the same episodes."""
+        own, constant = together([arm, self.best_constant(world)], "top total R")
+        return mean_interval(own - constant)
 
     def unlearned(self) -> list[World]:
         """Return the environments that no method learned."""
@@ -233,16 +247,16 @@ class Report(study.Report[Scale]):
             arms = list(self.groups(4, method).values())
             if not arms:
                 return Found()
-            above = {pair: arms[0].minus(null, pair) for pair in PAIRS}
-            return Found({"all pairs": everywhere_above(above, 0)}, panels={"": above})
+            found = {pair: arms[0].estimate(pair) for pair in PAIRS}
+            return Found({"all pairs": everywhere_above(found, 0)}, panels={"": found})
 
         return self.claim(
             "hiring",
             test,
-            label="rank correlation of two notions across halves, minus that over identical random policies",
+            label="rank correlation over policies of one notion in one half and another in the other half",
             text="Group notions go together: a policy that is fair by one is fair by the others",
             evidence=f"Identical random policies: {listed({pair: null.estimate(pair) for pair in PAIRS}, digits=2)}.",
-            refuted="A pair of notions whose correlation over policies is below that over identical random policies.",
+            refuted="A pair of notions with a negative correlation.",
             earlier="undecided: 7 of 10 pairs above 0",
             reason="Correlations in the same decisions were compared with 0, but identical policies have them too. Now "
             "one notion in one half is compared with the other in the other half, over many decisions.",
@@ -300,45 +314,53 @@ class Report(study.Report[Scale]):
         )
 
     def _harder(self) -> Claim:
+        def reached(world: World, rewards: Any, constant: Any) -> Any:
+            return (self.shares(world, rewards) >= LEARNED) & (rewards > constant)
+
         def flags(world: World, method: str) -> Any:
-            return self.shares(world, self.most_rewarded(world, method)) >= LEARNED
+            return reached(world, *self.most_rewarded(world, method))
 
         def reach(world: World, arm: Arm) -> Any:
-            return self.shares(world, arm.values("top total R")) >= LEARNED
+            return reached(world, *together([arm, self.best_constant(world)], "top total R"))
 
         outcomes: dict[str, dict[str, Outcome]] = {PRINTED: {}, REPAIRED: {}}
         evidence = []
         for method, own in outcomes.items():
             if all(self.settings(world, method) for world in ("hiring", "fraud")):
-                reached = {world: flags(world, method) for world in self.worlds}
-                own["PCN"] = fewer(reached["fraud"], reached["hiring"])
-                evidence.append(f"PCN {method}: {_counts(reached)}")
+                seeds = {world: flags(world, method) for world in self.worlds}
+                own["PCN"] = fewer(seeds["fraud"], seeds["hiring"])
+                evidence.append(f"PCN {method}: {_counts(seeds)}")
         for name in LEARNERS:
-            reached = {world: reach(world, self.learners(world)[name]) for world in self.worlds}
-            outcomes[REPAIRED][name] = fewer(reached["fraud"], reached["hiring"])
-            evidence.append(f"{name}: {_counts(reached)}")
+            seeds = {world: reach(world, self.learners(world)[name]) for world in self.worlds}
+            outcomes[PRINTED if name == AS_PRINTED else REPAIRED][name] = fewer(seeds["fraud"], seeds["hiring"])
+            evidence.append(f"{name}: {_counts(seeds)}")
         return Claim(
             text="Fraud detection is harder than hiring",
             outcomes=outcomes,
             evidence=f"Seeds whose most rewarded policy reaches {100 * LEARNED:.0f} % of the way from a random to the "
-            f"best scripted policy. {'; '.join(evidence)}. Fisher's exact test.",
+            f"best scripted policy, and earns more than the best constant one in the same episodes. "
+            f"{'; '.join(evidence)}. Fisher's exact test, without correction over the methods. The correct decision in "
+            "fraud cannot be seen: about half of its span is the most that the observation allows.",
             refuted="More seeds that reach it in fraud detection than in hiring.",
             earlier="holds for PCN",
             reason="Outcomes that are reached or not are now counted, for learners of the reward too.",
         )
 
-    def most_rewarded(self, world: World, method: str = REPAIRED) -> Any:
-        """Return, for each seed, the reward of the most rewarded policy of all settings with the plain reward.
+    def most_rewarded(self, world: World, method: str = REPAIRED) -> tuple[Any, Any]:
+        """Return, for each seed, the reward of the most rewarded policy of all settings, and of the best constant one.
 
-        It is chosen in the first half of the test episodes and measured in the second.
+        Settings with another reward or population are left out. The policy is chosen in the first test and measured in
+        the second.
         """
         arms = [
             arm
             for key, arm in self.settings(world, method).items()
             if key.bias == "none" and key.population == "belgian"
         ]
-        first, second = (np.stack([arm.values(name) for arm in arms]) for name in ("first total R", "top total R"))
-        return np.take_along_axis(second, first.argmax(axis=0)[np.newaxis], axis=0)[0]
+        every = [*arms, self.best_constant(world)]
+        first, second = (together(every, name) for name in ("first total R", "top total R"))
+        best = first[:-1].argmax(axis=0)
+        return second[best, np.arange(len(best))], second[-1]
 
     def _cost(self, world: World) -> Claim:
         random, best = self.span(world)
@@ -350,13 +372,16 @@ class Report(study.Report[Scale]):
             lost = 100 * (arm.values("top total R") - arm.values("fair total R")) / (best - random)
             reached = mean_interval(self.shares(world, arm.values("top total R")))
             cost = mean_interval(lost, undefined="omit")
-            every = not np.isnan(lost).any() and reached.low > LEARNED
+            still, same = (np.nansum(arm.values(name)) for name in ("still fair", "fair is top"))
+            every = not np.isnan(lost).any() and still == arm.seeds and reached.low > LEARNED
             told = everywhere_below({"": cost}, LITTLE_COST) if every else UNDECIDED
             text = (
                 f"{tables.show(cost, digits=1)} % ({np.isfinite(lost).sum()} of {arm.seeds} seeds found a fair "
-                f"policy). The most rewarded policy reaches {tables.show(reached, digits=2)} of the span, and its gap "
-                f"SP is {tables.show(_negative(arm.estimate('top SP')))} per step (noise floor "
-                f"{arm.estimate('noise SP').value:.3f})."
+                f"policy, {still:.0f} of them are fair in the second test too, and {same:.0f} are the most rewarded "
+                f"policy itself). The most rewarded policy reaches {tables.show(reached, digits=2)} of the span, and "
+                f"its gap SP is {tables.show(_negative(arm.estimate('top SP')))} per step (noise floor "
+                f"{arm.estimate('top noise SP').value:.3f}); that of the fair one is "
+                f"{tables.show(_negative(arm.estimate('fair SP')))} ({arm.estimate('fair noise SP').value:.3f})."
             )
             return Found({f"within {LITTLE_COST:g} %": told}, text)
 
@@ -365,16 +390,35 @@ class Report(study.Report[Scale]):
             test,
             text="Fair policies cost little reward",
             refuted=f"A cost above {LITTLE_COST:g} % of the reward between a random and the best scripted policy. It "
-            "is undecided if not every seed found a fair policy, or if the most rewarded ones are not shown to reach "
-            "half of that span.",
+            "is undecided if not every seed found a policy that is fair in both tests, or if the most rewarded ones "
+            "are not shown to reach half of that span.",
             earlier="undecided",
-            reason="A policy is fair if its gap is at most its own noise floor; more seeds and steps.",
+            reason="A policy is fair if chance exceeds its gap in one of twenty cases; more seeds and steps.",
         )
 
     def _forgetting(
-        self, world: World, number: int, shorter: str, longer: str, names: Sequence[str], **words: str
+        self,
+        world: World,
+        number: int,
+        shorter: str,
+        longer: str,
+        names: Sequence[str],
+        *,
+        yardsticks: bool = False,
+        **words: str,
     ) -> Claim:
-        """Return a claim that gaps are larger with the history that forgets more."""
+        """Return a claim that gaps are larger with the history that forgets more.
+
+        Args:
+            world: The environment.
+            number: The table.
+            shorter: The group of rows whose history forgets more.
+            longer: The group of rows that is compared with it.
+            names: The compared measures, each policy with its own history.
+            yardsticks: Whether the policies of the default setting are also measured with the shortest and the longest
+                window.
+            words: The other fields of the claim.
+        """
 
         def test(method: str) -> Found:
             groups = self.groups(number, method)
@@ -382,7 +426,11 @@ class Report(study.Report[Scale]):
                 return Found()
             one, other = groups[shorter], groups[longer]
             larger = {name: other.minus(one, name) for name in names}  # gaps are negative
-            larger["SP beyond its noise floor"] = one.minus(other, "excess SP")
+            larger[POLICIES] = one.minus(other, f"square SP at {WINDOW}")
+            default = self.default(world, method)
+            if yardsticks and default is not None:
+                ends = (default.values(f"SP at {window}") for window in (YARDSTICKS[-1], YARDSTICKS[0]))
+                larger[MEASURED] = mean_interval(np.subtract(*ends))  # gaps are negative
             levels = {name: _negative(arm.estimate("SP")) for name, arm in groups.items()}
             floors = ", ".join(f"{name} {arm.estimate('noise SP').value:.3f}" for name, arm in groups.items())
             outcomes = {name: everywhere_above({"": e}, 0) for name, e in larger.items()}
@@ -398,10 +446,11 @@ class Report(study.Report[Scale]):
             str(WINDOWS[0]),
             str(WINDOWS[-1]),
             ("SP", "IF", "CSC"),
+            yardsticks=True,
             text="The size of the window matters: gaps are larger over short windows",
             refuted="A gap that is smaller over the shortest window than over the longest.",
             earlier="undecided" if world == "hiring" else "holds for SP, undecided for IF and CSC",
-            reason="The noise floor of each window is now subtracted: short windows have larger gaps by chance.",
+            reason="What the window does to the measure and what it does to the policies are now apart.",
         )
 
     def _discount(self, world: World) -> Claim:
@@ -431,19 +480,20 @@ class Report(study.Report[Scale]):
     def _bias(self, world: World) -> Claim:
         def test(method: str) -> Found:
             drops: Estimates = {}
+            squares: Estimates = {}
             for number in (7, 8, 9) if world == "hiring" else (18,):
                 groups = self.groups(number, method)
-                drops |= {
-                    f"table {number}, {name}": groups["none"].minus(arm, "SP")
-                    for name, arm in groups.items()
-                    if name != "none"
+                several = {name: arm for name, arm in groups.items() if name != "none"}
+                drops |= {f"table {number}, {name}": groups["none"].minus(arm, "SP") for name, arm in several.items()}
+                squares |= {
+                    f"table {number}, {name}": arm.minus(groups["none"], SQUARE) for name, arm in several.items()
                 }
-            return Found({"all biases": everywhere_above(drops, 0)}, panels={"": drops}) if drops else Found()
+            return rises(drops, squares)
 
         return self.claim(
             world,
             test,
-            label="rise of the gap SP per step",
+            label="rise of the gap SP per step, and of its mean square above chance",
             text="A bias in the reward makes policies less fair by statistical parity",
             refuted="A bias that reduces the gap.",
             earlier="undecided",
@@ -453,17 +503,16 @@ class Report(study.Report[Scale]):
     def _populations(self) -> Claim:
         def test(method: str) -> Found:
             groups = self.groups(6, method)
-            rises = {name: groups["Belgian"].minus(arm, "SP") for name, arm in groups.items() if name != "Belgian"}
-            if not groups:
-                return Found()
-            levels = {name: arm.estimate("excess SP") for name, arm in groups.items()}
-            text = f"Gap SP beyond its noise floor: {listed(levels)}."
-            return Found({"both populations": everywhere_above(rises, 0)}, text, {"": rises})
+            others = {name: arm for name, arm in groups.items() if name != "Belgian"}
+            return rises(
+                {name: groups["Belgian"].minus(arm, "SP") for name, arm in others.items()},
+                {name: arm.minus(groups["Belgian"], SQUARE) for name, arm in others.items()},
+            )
 
         return self.claim(
             "hiring",
             test,
-            label="rise of the gap SP per step",
+            label="rise of the gap SP per step, and of its mean square above chance",
             text="Populations with fewer women, and fewer foreign women, give less fair policies",
             refuted="A population whose policies have a smaller gap of statistical parity than the Belgian one's.",
             reason="There was no verdict. The wording is ours: the paper prints the table.",
@@ -499,20 +548,20 @@ class Report(study.Report[Scale]):
         )
 
     def _curves(self, world: World) -> Claim:
-        random, best = self.span(world, "R")
+        random, best = self.span(world)
 
         def test(method: str) -> tuple[Outcomes, str]:
             arm = self.default(world, method)
             if arm is None:
                 return {}, ""
-            values = arm.curve("learned R").seeds
+            values = arm.curve("learned total R").seeds
             first, third, last = (part.mean(axis=1) for part in _quarters(values, (0, 2, 3)))
             rise, late = (mean_interval((last - other) / (best - random)) for other in (first, third))
             told = both([everywhere_above({"": rise}, 0), everywhere_within({"": late}, SETTLED)])
             text = (
-                "rise of the reward per step from the first to the last quarter of the training, in shares of the span "
-                f"between a random and the best scripted policy: {tables.show(rise, digits=2)}; from the third to the "
-                f"last: {tables.show(late, digits=2)}."
+                "rise of the reward per episode from the first to the last quarter of the training, in shares of the "
+                f"span between a random and the best scripted policy: {tables.show(rise, digits=2)}; from the third to "
+                f"the last: {tables.show(late, digits=2)}."
             )
             return {"R, SP, IF": told}, text
 
@@ -551,15 +600,17 @@ class Report(study.Report[Scale]):
             f"{sum(isinstance(key, Setting) for key in self.arms)} settings of PCN with {s.seeds} seeds each, and "
             f"{len(LEARNERS)} learners of the reward in each environment. Up to {MOST_POLICIES} policies of a "
             f"training, which represent its range of results, are tested again in {s.episodes} episodes of their own "
-            f"for each training seed (other policies in {s.reference_episodes}), on their own history that continues "
-            "across episodes. Brackets hold 95 % intervals over training seeds, arms are compared with Welch's t, and "
-            "nothing is paired. R is the reward as it is, "
-            "without the paper's constants: 46.53 and 906 are the returns of single episodes, not upper bounds. The "
-            "noise floor of a group gap is its value if the memberships are dealt at random among the same decisions. "
+            f"for each training seed (other policies in {s.reference_episodes}). Half of the episodes are a first "
+            "test, in which policies are chosen, and the others a second one, each with a history of its own that is "
+            "full when the test begins and continues across episodes. Brackets hold 95 % intervals over training "
+            "seeds. Arms are compared with Welch's t; only rewards in the same test episodes are paired. R is the "
+            "reward as it is, without the paper's constants: 46.53 and 906 are the returns of single episodes, not "
+            "upper bounds. The noise floor of a group gap is its value if the memberships are dealt at random among "
+            "the same decisions. "
             "Individual notions compare no groups; uniformly random decisions have no violations of IF.\n\n"
-            "The method as printed has the published protocol (one lane, its settings of PCN, the most likely actions "
-            "in tests), the published history and the published similarities. Our repair has aligned histories, "
-            "distances, and settings of PCN that learn faster."
+            "The method as printed has the published protocol (one lane, its settings of PCN with the errors of its "
+            "code, the most likely actions in tests), environments, history and similarities, and is judged in its own "
+            "history. Our repair has aligned histories, distances, and settings of PCN that learn faster."
         )
 
     def sizes(self) -> list[Size]:
@@ -569,7 +620,8 @@ class Report(study.Report[Scale]):
         return [
             Size("training seeds of an arm", s.seeds, PAPER_SEEDS),
             Size("environment steps of a training", s.steps, PAPER_STEPS),
-            Size("the same without forgetting", s.steps_unforgetting, PAPER_STEPS),
+            Size("the same with discounted histories", s.steps_discounted, PAPER_STEPS),
+            Size("the same as printed", s.steps_printed, PAPER_STEPS),
             Size("the same of our PPO", s.learner_steps, None),
             Size("groups of rows in the tables", own, every),
             Size("tables that are also run as printed", len(s.printed), len(range(1, 22))),
@@ -581,8 +633,11 @@ class Report(study.Report[Scale]):
         """Return what the runs cannot show, and how they differ from the paper's."""
         return (
             "* In the small scales, trainings are shorter than the paper's and have fewer seeds.\n"
-            "* PCN's settings were chosen on hiring with R, SP, IF and seed 0, which is among the seeds of the "
-            "results.\n"
+            "* PCN's settings were chosen on hiring with R, SP, IF and a seed that is not among those of the results.\n"
+            "* Tested policies are chosen by the returns of training episodes, which are partly luck. Tests of PCN "
+            "sample actions; tests of other trained policies and of the method as printed take the most likely ones.\n"
+            "* Which claims were not run as printed is in the table of verdicts. Discounted histories were trained for "
+            "fewer steps.\n"
             "* The bounds of 10 % for a small cost and of 50 % for having learned a task were chosen after results "
             "of earlier runs had been seen.\n"
             "* Employees do not leave and customers do not lose patience, as in the paper's runs.\n"
@@ -645,7 +700,7 @@ class Report(study.Report[Scale]):
             reward = arm.values("top total R")
             shares = self.shares(world, reward)
             told = "" if name in SCRIPTED[world] else "yes" if name in learned else "no"
-            beats = "" if arm is constant else tables.show(welch(reward, constant.values("total R")))
+            beats = "" if arm is constant else tables.show(self.beats(arm, world))
             rows.append(
                 [
                     name,
@@ -655,7 +710,7 @@ class Report(study.Report[Scale]):
                     f"{(shares >= LEARNED).sum()} of {arm.seeds}",
                     beats,
                     _negative(arm.estimate("top SP")),
-                    arm.estimate("noise SP"),
+                    arm.estimate("top noise SP"),
                     told,
                 ]
             )
@@ -663,7 +718,7 @@ class Report(study.Report[Scale]):
 
     def rates_table(self, world: World) -> str:
         """Return the means per step of policies without training, learners and settings."""
-        header = ["policy", "R", *(f"|{name}|" for name in GROUP_NOTIONS), "IF", "CSC", "policies"]
+        header = ["policy", "R", *(f"gap {name}" for name in GROUP_NOTIONS), "IF", "CSC", "policies"]
         arms = {**self.references(world), **self.learners(world)}
         arms |= {str(key): arm for method in (REPAIRED, PRINTED) for key, arm in self.settings(world, method).items()}
         rows: list[list[tables.Cell]] = [
@@ -703,7 +758,7 @@ class Report(study.Report[Scale]):
 
     def misread_table(self) -> str:
         """Return the gaps of policies as they are, and in the published history."""
-        header = ["policy", "R an episode", *(f"{name}: correct / published" for name in GROUP_NOTIONS)]
+        header = ["policy", "R an episode", *(f"{name}: correct (chance) / published" for name in GROUP_NOTIONS)]
         arms = self.references("hiring")
         for method in (REPAIRED, PRINTED):
             arm = self.default("hiring", method)
@@ -712,10 +767,7 @@ class Report(study.Report[Scale]):
             [
                 name,
                 arm.estimate("total R"),
-                *(
-                    f"{-arm.estimate(own).value:.3f} / {-arm.estimate(f'misread {own}').value:.3f}"
-                    for own in GROUP_NOTIONS
-                ),
+                *(_in_both_histories(arm, own) for own in GROUP_NOTIONS),
             ]
             for name, arm in arms.items()
         ]
@@ -781,12 +833,30 @@ class Report(study.Report[Scale]):
         panels: dict[str, dict[str, Curve]] = {}
         for world in self.worlds:
             arms = {method: self.default(world, method) for method in (REPAIRED, PRINTED)}
-            panels[world] = {method: arm.curve("learned R") for method, arm in arms.items() if arm is not None}
+            panels[world] = {method: arm.curve("learned total R") for method, arm in arms.items() if arm is not None}
         panels = {world: curves for world, curves in panels.items() if curves}
         if not panels:
             return []
         figures.course_plot(panels, self.out / file, points={}, labels=("environment steps", ""))
-        return [Picture(file, "Reward per step in the trainings for R, SP and IF.")]
+        return [Picture(file, "Reward per episode in the trainings for R, SP and IF.")]
+
+
+SQUARE = f"square SP at {WINDOW}"
+
+
+def rises(gaps: Estimates, squares: Estimates) -> Found:
+    """Return whether gaps rise, as they are, and above chance, which groups of other sizes change."""
+    if not gaps:
+        return Found()
+    found = {"gap": gaps, "mean square above chance": squares}
+    return Found({title: everywhere_above(own, 0) for title, own in found.items()}, panels=found)
+
+
+def together(arms: Sequence[Arm], name: str) -> Any:
+    """Return a number of the seeds that all arms have, shape (arms, seeds)."""
+    by_seed = [{row.seed: row.numbers.get(name, np.nan) for row in arm.rows} for arm in arms]
+    common = [seed for seed in by_seed[0] if all(seed in own for own in by_seed)]
+    return np.array([[own[seed] for seed in common] for own in by_seed])
 
 
 def over_arms(arms: Sequence[Arm], name: str) -> Estimate:
@@ -797,7 +867,7 @@ def over_arms(arms: Sequence[Arm], name: str) -> Estimate:
     """
     if not arms:
         return mean_interval([])
-    values = np.stack([arm.values(name) for arm in arms])
+    values = together(arms, name)
     counts = (~np.isnan(values)).sum(axis=0)
     sums = np.nansum(values, axis=0)
     return mean_interval(np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0), undefined="omit")
@@ -821,6 +891,16 @@ def _counts(reached: Mapping[World, Any]) -> str:
 def _negative(estimate: Estimate) -> Estimate:
     """Return a gap from its negative."""
     return replace(estimate, value=-estimate.value, low=-estimate.high, high=-estimate.low)
+
+
+def _in_both_histories(arm: Arm, name: str) -> str:
+    """Return a gap in the correct history, its value under chance, and the gap in the published history."""
+    as_published = f"aligned {name}" in arm.names
+    correct, published = ("aligned ", "") if as_published else ("", "misread ")
+    gap, chance, shown = (
+        arm.estimate(own).value for own in (correct + name, f"{correct}noise {name}", published + name)
+    )
+    return f"{-gap:.3f} ({chance:.3f}) / {-shown:.3f}"
 
 
 def _quarters(values: Any, chosen: Sequence[int]) -> list[Any]:
