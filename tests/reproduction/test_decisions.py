@@ -158,9 +158,8 @@ def test_tests_begin_with_an_episode_after_the_history_is_full() -> None:
     env = make("hiring", [notion("SP", "hiring", "HEOM")], SlidingWindow(20), lanes=2, parameters={"horizon": 30})
     for fill, first in ((0, 0), (1, 30), (30, 30), (31, 60)):
         play = played(env, Random(env), groups=GROUPS["hiring"], episodes=2, seed=0, fill=fill)
-        assert [(tested.argmax(), tested.sum(), len(tested)) for _, tested in play.lanes()] == [
-            (first, 60, first + 60)
-        ] * 2
+        for _, tested in play.lanes():
+            assert (int(tested.argmax()), int(tested.sum()), len(tested)) == (first, 60, first + 60)
 
 
 def test_the_published_history_is_the_correct_one_with_persons_moved_by_a_step() -> None:
