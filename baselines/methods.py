@@ -76,9 +76,9 @@ class Strength(NamedTuple):
         return dict.fromkeys(self.settings, value)
 
     def spread(self, count: int) -> list[float]:
-        """Return so many of the values, evenly spread, from weak to strong."""
+        """Return so many of the values, spread from the weakest to the strongest, the weaker ones more densely."""
         count, last = min(count, len(self.values)), len(self.values) - 1
-        return [self.values[round(k * last / max(1, count - 1))] for k in range(count)]
+        return [self.values[k * last // max(1, count - 1)] for k in range(count)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +102,9 @@ class Method:
             settings, or "", see `reason`.
         own: Whether the method trains on environments that are registered only with Gymnasium.
         strength: Its knob; None: it has none.
+        equals: ``equals(env_id, rules)`` returns the name of another method that gives the same policy there, or "".
+        least: ``least(rules, given)`` returns the number of steps with which a training has updated its policy a few
+            times.
         counts_agents: Whether its steps are those of single agents; otherwise they are those of environments.
         unused: Fields of the settings that this method does not use.
         note: ``note(rows)`` returns what to know about a finished training with these rows of metrics, or "".
@@ -121,6 +124,8 @@ class Method:
     unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
     own: bool = False
     strength: Strength | None = None
+    equals: Callable[[str, Any], str] = lambda env_id, rules: ""
+    least: Callable[[Any, Mapping[str, Any]], int] = lambda rules, given: 1
     counts_agents: bool = True
     unused: frozenset[str] = frozenset()
     note: Callable[[Sequence[Mapping[str, Any]]], str] = lambda rows: ""

@@ -496,7 +496,7 @@ PAID = Rate(
     columns=("action", "feedback", "outcome"),
     labels=True,
 )
-CAPTURES = Rate(name="captures per episode", benefit="captures", demand="episodes", parts=_captured)
+CAPTURES = Rate(name="captures per episode", benefit="captures", demand="episodes", parts=_captured, once=True)
 
 
 def _travelled(step: Step) -> Parts:
@@ -504,7 +504,12 @@ def _travelled(step: Step) -> Parts:
 
 
 JOURNEY = Rate(
-    name="return per journey", benefit="rewards", demand="journeys", parts=_travelled, columns=("action", "outcome")
+    name="return per journey",
+    benefit="rewards",
+    demand="journeys",
+    parts=_travelled,
+    columns=("action", "outcome"),
+    once=True,
 )
 
 

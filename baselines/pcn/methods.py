@@ -8,7 +8,7 @@ from fair_envs.baselines.methods import Method, Strength, Test
 from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.actions import uncountable
 from fair_envs.baselines.pcn.objectives import default_objectives, objective_name, unsupported_objectives
-from fair_envs.baselines.pcn.pcn import PCN
+from fair_envs.baselines.pcn.pcn import PCN, PCNSettings
 from fair_envs.baselines.pcn.policy import policy_of
 from fair_envs.baselines.pcn.training import (
     LCNTraining,
@@ -61,12 +61,22 @@ def evaluate(model: Any, settings: PCNTraining, how: Test) -> Report:
     return coverage.report(found, about=how.about(settings), also_save=also)
 
 
+FEW = 4  # iterations of whole episodes, without which the network has learned next to nothing
+
+
+def least_steps(rules: Any, given: Mapping[str, Any]) -> int:
+    """Return the environment steps of the random episodes and of a few iterations."""
+    first, each = (int(given.get(name, getattr(PCNSettings, name))) for name in ("first_episodes", "episodes"))
+    return int(rules.params.horizon) * (first + FEW * each)
+
+
 RECOMMENDED = "the task's parameters and, for a decision-maker, its steps"
 
 METHODS = (
     Method(
         name="pcn",
         counts_agents=False,
+        least=least_steps,
         summary="Pareto Conditioned Networks: one policy for any trade-off between performance and fairness notions.",
         settings=PCNTraining,
         train=train_pcn,
@@ -86,6 +96,7 @@ METHODS = (
     Method(
         name="lcn",
         counts_agents=False,
+        least=least_steps,
         summary="Lorenz Conditioned Networks: PCN that prefers trade-offs in which groups have equal returns.",
         settings=LCNTraining,
         train=train_pcn,

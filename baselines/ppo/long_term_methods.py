@@ -47,8 +47,8 @@ KNOBS: Mapping[str, Strength] = {
     "a-ppo": Strength(("value_weight", "decrease_weight"), (0.25, 1.0, 4.0, 16.0)),
     "f-ppo": Strength(("weight", "bonus_weight"), (0.25, 1.0, 4.0, 16.0)),
     "f-ppo-l": Strength(("weight", "bonus_weight"), (0.25, 1.0, 4.0, 16.0)),
-    "f-ppo-s": Strength(("delta",), (0.2, 0.1, 0.05, 0.02)),
 }
+"""F-PPO-S has none: massaging follows a schedule, and nothing else reads the tolerance."""
 
 
 def unsupported(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
@@ -64,6 +64,11 @@ def without_own_massager(env_id: str, rules: Any, given: Mapping[str, Any]) -> s
     if why := unsupported(env_id, rules, given):
         return why
     return NEEDS_MASSAGER if massager_maker(task_for(env_id), rules) is None else ""
+
+
+def without_massaging(env_id: str, rules: Any) -> str:
+    """Return the method that F-PPO equals where there is no massager, or ""."""
+    return "f-ppo-l" if without_own_massager(env_id, rules, {}) == NEEDS_MASSAGER else ""
 
 
 PLAYED = {"unshielded": "without massaging", "shielded": "with massaging"}
@@ -101,7 +106,8 @@ METHODS = tuple(
         policy=policy,
         unsupported=without_own_massager if name == "f-ppo-s" else unsupported,
         own=True,
-        strength=KNOBS[name],
+        strength=KNOBS.get(name),
+        equals=without_massaging if name == "f-ppo" else lambda env_id, rules: "",
         unused=LAGRANGIAN_SETTINGS.union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,
         presets={
             **RECOMMENDED,

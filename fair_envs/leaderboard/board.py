@@ -202,7 +202,7 @@ def _compared(stored: SeedRow, row: str, found: Evaluation, *, command: str) -> 
     """Return whether a result is the stored one."""
     numbers, hashed = numbers_of(found), fingerprint(found)
     rounded = {name: float(f"{value:.{DIGITS}g}") for name, value in numbers.items() if not np.isnan(value)}
-    same = stored.result == hashed and dict(stored.numbers) == rounded
+    same = stored.result == hashed and {name: stored.numbers.get(name) for name in rounded} == rounded
     return Verified(row, same, stored.result, hashed, numbers, command)
 
 

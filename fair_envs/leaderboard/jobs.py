@@ -1,5 +1,6 @@
 """The cells of the leaderboard: trainings with their evaluations, and evaluations of policies without training."""
 
+import csv
 import hashlib
 import json
 import time
@@ -8,8 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import gymnasium as gym
+import numpy as np
+
 from fair_envs.assessment import Evaluation, evaluate
 from fair_envs.assessment.policies import scripted_in
+from fair_envs.evaluation import as_policy
 from fair_envs.evaluation.deciders import Rejecting
 from fair_envs.experiments.jobs import RECORD, Job
 from fair_envs.registration import TABLE
@@ -21,8 +26,12 @@ REWARD_ONLY = "ppo"
 AGAIN = "ppo again"
 """The reward-only method with other seeds: a control that must not differ from it."""
 
+ONE_NETWORK = "ppo, one network"
+"""The reward-only method with one network for all agents, on tasks with several."""
+
 PLANTED = "planted bias"
 RANDOM = "random"
+CONSTANT = "constant "  # prefix of the policies that always take one action
 SHUFFLES = 50  # relabellings of a noise floor
 AGAIN_SEEDS = 1000  # first seed of `AGAIN`
 RUN = "run"  # the folder of a cell's run
@@ -60,9 +69,8 @@ class Scale:
         seeds: Number of training seeds of each arm.
         strengths: Largest number of strengths of a method.
         budget: Steps of a training as a part of those that the task recommends.
-        most: Largest number of steps of a training.
-        tested: About how many individuals the test episodes of a seed have, each counted once a step; they are 16 to
-            128 episodes.
+        budget_of_agents: The same on tasks with several agents, who learn from fewer episodes.
+        tested: About how many times the test episodes of a seed count an individual; they are 16 to 256 episodes.
         tasks: The environments; empty: all.
         methods: Names of the methods; empty: all.
         parameters: Parameters of all environments that override those of their tasks.
@@ -71,7 +79,7 @@ class Scale:
     seeds: int
     strengths: int
     budget: float
-    most: int = 10**9
+    budget_of_agents: float
     tested: int
     tasks: Sequence[str] = ()
     methods: Sequence[str] = ()
@@ -79,20 +87,22 @@ class Scale:
 
     def steps(self, env_id: str) -> int:
         """Return the steps of a training."""
-        return min(round(self.budget * task_of(env_id).steps), self.most)
+        share = self.budget_of_agents if self.rules(env_id).multi_agent else self.budget
+        return round(share * task_of(env_id).steps)
 
     def episodes(self, env_id: str) -> int:
         """Return the number of test episodes of a seed."""
-        rules = self.rules(env_id)
-        individuals = int(rules.spec.individuals * rules.params.horizon)
-        return min(max(round(self.tested / individuals), FEWEST), MOST)
+        rules, task = self.rules(env_id), task_of(env_id)
+        once = task.rate_of(rules).once
+        counted = int(rules.spec.individuals * (1 if once else rules.params.horizon))
+        return min(max(round(self.tested / counted), FEWEST), MOST)
 
     def rules(self, env_id: str) -> Any:
         """Return the rules of an environment."""
         return task_of(env_id).rules(**self.parameters)
 
 
-FEWEST, MOST = 16, 128  # test episodes of a seed
+FEWEST, MOST = 16, 256  # test episodes of a seed
 
 
 def with_planted_bias() -> list[str]:
@@ -116,12 +126,13 @@ def scales() -> dict[str, Scale]:
             seeds=3,
             strengths=2,
             budget=0.2,
+            budget_of_agents=0.2,
             tested=64_000,
             tasks=with_planted_bias(),
             methods=(REWARD_ONLY, "parity"),
         ),
-        "small": Scale(seeds=5, strengths=3, budget=0.5, most=640_000, tested=128_000),
-        "full": Scale(seeds=10, strengths=4, budget=10, tested=1_000_000),
+        "small": Scale(seeds=5, strengths=3, budget=0.5, budget_of_agents=1, tested=256_000),
+        "full": Scale(seeds=10, strengths=4, budget=10, budget_of_agents=10, tested=1_000_000),
     }
 
 
@@ -168,7 +179,8 @@ class TrainedCell(Job):
         started = time.process_time()
         self.train(part / RUN)
         seconds = time.process_time() - started
-        return {"seconds": seconds, **outcome(self.evaluation(part / RUN))}
+        found = outcome(self.evaluation(part / RUN))
+        return {"seconds": seconds, **found, "numbers": {**found["numbers"], **learning(part / RUN)}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +189,7 @@ class PolicyCell(Job):
 
     Attributes:
         env_id: The environment.
-        policy: `RANDOM`, `PLANTED`, or the name of a scripted policy.
+        policy: `RANDOM`, `PLANTED`, `CONSTANT` and an action, or the name of a scripted policy.
         seed: Selects the test episodes, which are those of the training with this seed.
         episodes: Number of test episodes.
         parameters: Parameters of the environment that override those of the task.
@@ -191,9 +203,9 @@ class PolicyCell(Job):
 
     @property
     def command(self) -> str:
-        """The command that evaluates the same; "" for the planted bias."""
+        """The command that evaluates the same; "" for the planted bias and constant policies."""
         seed = first_test_seed(self.seed)
-        if self.policy == PLANTED:
+        if self.policy == PLANTED or self.policy.startswith(CONSTANT):
             return ""
         return f"fair-envs evaluate {self.env_id} --policy {self.policy} --episodes {self.episodes} --seed {seed}"
 
@@ -202,12 +214,30 @@ class PolicyCell(Job):
         policy: Any = self.policy
         if policy == PLANTED:
             policy = Rejecting(task_of(self.env_id).rules(**self.parameters))
+        elif self.policy.startswith(CONSTANT):
+            action = int(self.policy.removeprefix(CONSTANT))
+            policy = as_policy(lambda observation, uniforms: np.full(uniforms.shape, action))
         return evaluated(self.env_id, policy, seed=self.seed, episodes=self.episodes, parameters=self.parameters)
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Return the numbers of the evaluation."""
         return {"seconds": 0.0, **outcome(self.evaluation())}
 
+
+def learning(run: Path) -> dict[str, float]:
+    """Return the steps of a run, and the mean reward in its rollouts at a half, three quarters and the end of them."""
+    with (run / "metrics.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row.get(STEPS)]
+    steps = [float(row[STEPS]) for row in rows]
+    names = [name for name in rows[0] if name.startswith(REWARDS) and all(row[name] for row in rows)] if rows else []
+    found = {"steps": steps[-1]} if steps else {}
+    if names:
+        rewards = [np.mean([float(row[name]) for name in names]) for row in rows]
+        found |= {f"reward at {at:g}": float(np.interp(at * steps[-1], steps, rewards)) for at in (0.5, 0.75, 1)}
+    return found
+
+
+STEPS, REWARDS = "time/total_timesteps", "rollout/reward"  # columns of a run's metrics
 
 Cell = TrainedCell | PolicyCell
 
@@ -230,41 +260,69 @@ def cells(scale: Scale) -> dict[ArmKey, list[Cell]]:
 
 
 def untrained(env_id: str, rules: Any) -> list[str]:
-    """Return the names of the policies without training: random, scripted ones, and the planted bias if possible."""
-    return [RANDOM, *scripted_in(task_of(env_id), rules), *([PLANTED] if can_plant(rules) else [])]
+    """Return the names of the policies without training: random, constant and scripted ones, and the planted bias.
+
+    Constant policies take the first or the last of an individual's discrete actions; the planted bias is only there if
+    a bias can be planted.
+    """
+    space = rules.action_space(rules.params)
+    constant = [f"{CONSTANT}{action}" for action in (0, space.n - 1)] if isinstance(space, gym.spaces.Discrete) else []
+    return [RANDOM, *constant, *scripted_in(task_of(env_id), rules), *([PLANTED] if can_plant(rules) else [])]
 
 
-def trainings(scale: Scale, env_id: str) -> Iterator[tuple[ArmKey, dict[str, float]]]:
+def trainings(scale: Scale, env_id: str) -> Iterator[tuple[ArmKey, dict[str, Any]]]:
     """Yield the arms of an environment's trainings with their settings, beginning with the reward-only method."""
-    from fair_envs.baselines.methods import methods
+    from fair_envs.baselines.methods import named
 
-    rules = scale.rules(env_id)
-    of_all = {method.name: method for method in methods()}
-    for name in dict.fromkeys([REWARD_ONLY, AGAIN, *(scale.methods or of_all)]):
-        method = of_all[REWARD_ONLY if name == AGAIN else name]
-        if not method.plays(env_id, rules, {}):
+    yield ArmKey(env_id, REWARD_ONLY), {}
+    yield ArmKey(env_id, AGAIN), {}
+    if scale.rules(env_id).multi_agent:
+        yield ArmKey(env_id, ONE_NETWORK), {"sharing": "all"}
+    for name, why in included(scale, env_id).items():
+        strength = named(name).strength
+        if why or name == REWARD_ONLY:
             continue
-        if method.strength is None:
+        if strength is None:
             yield ArmKey(env_id, name), {}
         else:
-            for value in method.strength.spread(scale.strengths):
-                yield ArmKey(env_id, name, value), method.strength.given(value)
+            for value in strength.spread(scale.strengths):
+                yield ArmKey(env_id, name, value), strength.given(value)
 
 
-def trained(scale: Scale, key: ArmKey, given: Mapping[str, float], seed: int) -> TrainedCell:
+def included(scale: Scale, env_id: str) -> dict[str, str]:
+    """Return the methods that train on an environment, with the reason why one is left out, or ""."""
+    from fair_envs.baselines.methods import methods
+
+    rules, found = scale.rules(env_id), {}
+    for method in methods():
+        if (scale.methods and method.name not in scale.methods) or not method.plays(env_id, rules, {}):
+            continue
+        same, least, steps = method.equals(env_id, rules), method.least(rules, {}), steps_of(scale, env_id, method)
+        if same:
+            found[method.name] = f"equals {same} here"
+        elif steps < least:
+            found[method.name] = f"has updated its networks a few times only after {least:,} steps, of {steps:,}"
+        else:
+            found[method.name] = ""
+    return found
+
+
+def steps_of(scale: Scale, env_id: str, method: Any) -> int:
+    """Return a method's steps of a training: where several agents act, those of agents, or of environments."""
+    steps, rules = scale.steps(env_id), scale.rules(env_id)
+    return steps if method.counts_agents or not rules.multi_agent else max(1, steps // rules.spec.individuals)
+
+
+def trained(scale: Scale, key: ArmKey, given: Mapping[str, Any], seed: int) -> TrainedCell:
     """Return the cell of a training."""
     from fair_envs.baselines.methods import named
 
-    again = key.name == AGAIN
-    method, rules = named(REWARD_ONLY if again else key.name), scale.rules(key.env_id)
-    steps = scale.steps(key.env_id)
-    if rules.multi_agent and not method.counts_agents:
-        steps = max(1, steps // rules.spec.individuals)
-    own = {"steps": steps, "seed": seed + AGAIN_SEEDS * again, **given}
+    method = named(REWARD_ONLY if key.name in (AGAIN, ONE_NETWORK) else key.name)
+    own = {"steps": steps_of(scale, key.env_id, method), "seed": seed + AGAIN_SEEDS * (key.name == AGAIN), **given}
     return TrainedCell(
         env_id=key.env_id,
         method=method.name,
-        given={**own, "parameters": dict(scale.parameters)},
+        given={**own, "parameters": dict(task_of(key.env_id).merged(scale.parameters))},
         episodes=scale.episodes(key.env_id),
     )
 
@@ -292,11 +350,12 @@ def numbers_of(found: Evaluation) -> dict[str, float]:
     numbers = {"performance": found.performance.value, "gap": gap.value, "noise": gap.noise, "limit": gap.limit}
     rates = {name: rate.value for name, rate in found.rates.items()}
     numbers |= {f"rate of {name}": value for name, value in rates.items()}
-    numbers |= {"worst": min(rates.values()), "best": max(rates.values())}
+    numbers |= {"worst": float(np.nanmin([*rates.values()])), "best": float(np.nanmax([*rates.values()]))}
     for section in ("short-term", "long-term"):
         rows = [row for row in found.rows if row.section == section]
         if rows:
-            numbers[section] = rows[-1 if section == "long-term" else 0].value
+            row = rows[-1 if section == "long-term" else 0]
+            numbers |= {section: row.value, f"{section} noise": row.noise, f"{section} limit": row.limit}
     return numbers
 
 

@@ -12,9 +12,10 @@ from fair_envs.experiments import tables
 from fair_envs.experiments.figures import dot_plot, pyplot, save_figure
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, write_rows
 from fair_envs.leaderboard.controls import Control, check, controls
-from fair_envs.leaderboard.jobs import AGAIN, RANDOM, REWARD_ONLY, ArmKey
-from fair_envs.leaderboard.scores import LITTLE, Score, TaskBoard, boards_of, points, scores
+from fair_envs.leaderboard.jobs import AGAIN, RANDOM, REWARD_ONLY, ArmKey, Scale, included, scales
+from fair_envs.leaderboard.scores import LITTLE, Score, TaskBoard, boards_of, scores
 from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import write_json
 from fair_envs.support.progress import progress_bar
 from fair_envs.tasks import task_of
@@ -169,18 +170,25 @@ class Page:
         """Return how to read the scores."""
         return (
             "Brackets hold 95 % intervals of the stratified bootstrap over training seeds, also of those of PPO and "
-            "random, by which numbers are scaled. *Performance*: random 0, PPO 1. *Unfairness*: the gap, fair 0, PPO "
-            "1. *Area*: the part of the rectangle between random and PPO, and between PPO's gap and none, that a run "
-            "dominates. All three are interquartile means over tasks and seeds. Each seed has the strength that is "
-            "best for the other seeds, so that several strengths are no advantage by themselves. *Better than PPO*: "
-            "probability that a run has a larger area (0.5: none is better). *Change of the group ahead* and *behind*: "
-            "the change of the rates of the groups that were best and worst off with PPO, in parts of PPO's gap, mean "
+            "random, by which numbers are scaled. *Performance*: random 0, PPO 1. *Unfairness*: the gap above its "
+            "noise floor, fair 0, PPO 1. *Area*: the part of the rectangle between random and PPO, and between PPO's "
+            "gap and none, that a run dominates. All three are interquartile means over tasks and seeds. Each seed has "
+            "the strength that is best for the other seeds, so that several strengths are no advantage by themselves. "
+            "*Better than PPO*: probability that a run has a larger area (0.5: none is better). *Change of the group ahead* and *behind*: "
+            "the change of the rates of the best-off and the worst-off group of each seed, in parts of PPO's gap, mean "
             "over tasks; a negative change of both is levelling down. *A rule does about as well*: performance at "
             f"most {LITTLE:g} lower on the scale from random to PPO, and a gap at most its noise floor larger. "
             "*Strengths*: the best strength over all seeds, with the number of tasks on which it is. In the tables of "
             "the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the change of "
             "performance relative to PPO's, and brackets hold Student's intervals over seeds."
         )
+
+    def _left_out(self) -> str:
+        """Return which methods were left out of a task, and why."""
+        found = left_out(scales()[self.scale]) if self.scale in scales() else {}
+        tasks = {board.env_id for board in self.boards}
+        shown = [f"{name} ({why})" for name, why in found.items() if name.partition("/")[0] in tasks]
+        return f"\n\nLeft out: {'; '.join(shown)}." if shown else ""
 
     def made(self) -> str:
         """Return how the leaderboard was made, and how to verify it."""
@@ -192,9 +200,17 @@ class Page:
             f"{len(rows)} rows, up to {seeds} seeds, {sum(row.seconds for row in rows) / 3600:.1f} CPU hours of "
             f"training. The rows in `{TABLE}` were made by the code {', '.join(codes)}; each has the hash of its exact "
             "result. `fair-envs leaderboard verify ROW --out FOLDER` plays the policy of a row again and compares the "
-            "result to the bit; with `--retrain` it trains it first. Settings are each method's recommended ones, the "
-            "same for all tasks except for the budget and the strength; nothing was tuned on the seeds of the results."
+            "result to the bit; with `--retrain` it trains it first. Settings are each method's recommended ones, "
+            "which differ between tasks with several agents and those with one decision-maker; nothing was tuned on "
+            f"the seeds of the results.{self._left_out()}"
         )
+
+
+def left_out(scale: Scale) -> dict[str, str]:
+    """Return the reasons why methods that train on a task have no arm there, by task and method."""
+    return {
+        f"{env_id}/{name}": why for env_id in scale.tasks or IDS for name, why in included(scale, env_id).items() if why
+    }
 
 
 def task_table(board: TaskBoard) -> str:
@@ -270,11 +286,11 @@ def draw_task(board: TaskBoard, path: Path) -> None:
     figure, axis = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
     styles = ("o-", "s--", "^:")
     for k, method in enumerate([*board.methods, REWARD_ONLY]):
-        performance, gap = np.array([points(arm).mean(axis=0) for arm in board.of(method).values()]).T
+        performance, gap = np.array([_placed(arm) for arm in board.of(method).values()]).T
         axis.plot(gap, performance, styles[k // 10 % 3], color=f"C{k % 10}", markersize=4, label=method)
     shown = [name for name in board.untrained if name == RANDOM or name in board.rules or name in board.bounds]
     for k, name in enumerate(shown):
-        y, x = points(board.arms[ArmKey(board.env_id, name)]).mean(axis=0)
+        y, x = _placed(board.arms[ArmKey(board.env_id, name)])
         axis.plot(x, y, "k*" if name != RANDOM else "kx", markersize=8)
         text = name + (" (bound)" if name in board.bounds else "")
         below = 4 if k % 2 else -11  # so that neighbouring names do not overlap
@@ -284,3 +300,8 @@ def draw_task(board: TaskBoard, path: Path) -> None:
     axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)
     figure.legend(loc="outside right upper", fontsize="small")
     save_figure(figure, path)
+
+
+def _placed(arm: Arm) -> list[float]:
+    """Return an arm's mean performance and gap."""
+    return [float(arm.values(name).mean()) for name in ("performance", "gap")]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fair_envs.experiments.seeds import Arm
-from fair_envs.leaderboard.jobs import AGAIN, PLANTED, RANDOM, REWARD_ONLY, ArmKey
+from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, PLANTED, RANDOM, REWARD_ONLY, ArmKey
 from fair_envs.metrics import Estimate
 from fair_envs.metrics.inference import (
     interquartile_mean,
@@ -20,6 +20,9 @@ from fair_envs.metrics.inference import (
 )
 from fair_envs.support.aliases import Floats
 from fair_envs.tasks import task_of
+
+LEARNED = 0.8
+"""Least performance of the reward-only method, on the scale from random to the best rule without ground truth."""
 
 LITTLE = 0.05
 """Largest loss of performance, on the scale from random to reward-only, at which a rule counts as equally good."""
@@ -76,14 +79,36 @@ class TaskBoard:
         gained = welch(self.reward_only.values("performance"), self.random.values("performance"))
         if not p_value(gained, 0, "greater") <= 0.025:
             return "the reward-only method is not shown to perform better than random actions"
+        if self.learned < LEARNED:
+            return (
+                f"the reward-only method has not learned the task: it is {100 * self.learned:.0f} % of the way from "
+                f"random to the best rule that needs no ground truth ({self.best_rule})"
+            )
         beyond = welch(self.reward_only.values("gap"), self.reward_only.values("limit"))
         if not p_value(beyond, 0, "greater") <= 0.025:
             return "the gap of the reward-only method is not shown to be beyond noise"
         return ""
 
+    @cached_property
+    def best_rule(self) -> str:
+        """The rule without ground truth with the highest performance; "" without a rule."""
+        means = {name: float(arm.values("performance").mean()) for name, arm in self.rules.items()}
+        return max(means, key=lambda name: means[name], default="")
+
+    @property
+    def learned(self) -> float:
+        """The reward-only method's performance, on the scale from random to the best rule; 1 if that is no better."""
+        if not self.best_rule:
+            return 1.0
+        random, own, rule = (
+            float(arm.values("performance").mean())
+            for arm in (self.random, self.reward_only, self.rules[self.best_rule])
+        )
+        return (own - random) / (rule - random) if rule > max(random, own) else 1.0
+
     @property
     def base(self) -> Floats:
-        """Performance and gap of the reward-only method's seeds, shape (n, 2)."""
+        """Performance and gap above its noise floor of the reward-only method's seeds, shape (n, 2)."""
         return points(self.reward_only)
 
     def performance(self, arm: Arm) -> float:
@@ -118,17 +143,13 @@ class TaskBoard:
         return list(arms)[self._best(means)]
 
     def levelling(self, arm: Arm) -> "Levelling":
-        """Return whose rates changed, compared with the reward-only method."""
+        """Return how the rates of the best-off and the worst-off group changed, compared with the reward-only method.
+
+        These are the groups of each seed, which another training may exchange.
+        """
         base = self.reward_only
-        groups = [name for name in base.names if name.startswith("rate of ")]
-        means = {name: np.nanmean(base.values(name)) for name in groups}
-        ahead, behind = max(means, key=lambda name: means[name]), min(means, key=lambda name: means[name])
         return Levelling(
-            ahead=ahead.removeprefix("rate of "),
-            behind=behind.removeprefix("rate of "),
-            gap=float(base.values("gap").mean()),
-            loss=base.minus(arm, ahead),
-            gain=arm.minus(base, behind),
+            gap=float(base.values("gap").mean()), loss=base.minus(arm, "best"), gain=arm.minus(base, "worst")
         )
 
     def as_good(self, arm: Arm) -> list[str]:
@@ -172,15 +193,18 @@ class TaskBoard:
 
 
 def points(arm: Arm) -> Floats:
-    """Return performance and gap of each seed, shape (n, 2)."""
-    return np.stack([arm.values("performance"), arm.values("gap")], axis=-1)
+    """Return performance and gap above its noise floor of each seed, shape (n, 2).
+
+    A fair policy has the gap of the floor in a finite test, not 0.
+    """
+    return np.stack([arm.values("performance"), arm.values("gap") - arm.values("noise")], axis=-1)
 
 
 def scaled(of: Floats, base: Floats, random: Floats) -> Floats:
     """Return performance and unfairness: random has a performance of 0, the reward-only method has 1 and 1.
 
     Args:
-        of: Performance and gap, shape (n, 2).
+        of: Performance and gap above its noise floor, shape (n, 2).
         base: Those of the reward-only method, shape (m, 2).
         random: Those of the random policy, shape (k, 2).
     """
@@ -203,15 +227,11 @@ class Levelling(NamedTuple):
     """Who paid for a smaller gap.
 
     Attributes:
-        ahead: The group that was best off with the reward-only method.
-        behind: The group that was worst off.
         gap: The gap of the reward-only method.
-        loss: How much the rate of the group ahead fell.
-        gain: How much the rate of the group behind rose.
+        loss: How much the rate of the best-off group fell.
+        gain: How much the rate of the worst-off group rose; both together are how much the gap fell.
     """
 
-    ahead: str
-    behind: str
     gap: float
     loss: Estimate
     gain: Estimate
@@ -224,10 +244,10 @@ class Score(NamedTuple):
         tasks: Number of tasks with scores on which it was run.
         area: Interquartile mean of the areas over tasks and seeds, see `areas`.
         performance: Interquartile mean of the performance: random 0, reward-only 1.
-        unfairness: The same of the gap: fair 0, reward-only 1.
+        unfairness: The same of the gap above its noise floor: fair 0, reward-only 1.
         improvement: Probability that a run has a larger area than a run of the reward-only method.
-        loss: How much the rate of the group ahead fell, in parts of the reward-only method's gap, mean over tasks.
-        gain: How much that of the group behind rose, in the same unit.
+        loss: How much the rate of the best-off group fell, in parts of the reward-only method's gap, mean over tasks.
+        gain: How much that of the worst-off group rose, in the same unit.
         matched: Number of tasks on which a scripted rule without ground truth does about as well.
         strengths: The strengths that are best on some task, from weak to strong, with the number of these tasks.
     """
@@ -298,7 +318,8 @@ def boards_of(arms: Mapping[ArmKey, Arm]) -> list[TaskBoard]:
     for env_id in dict.fromkeys(key.env_id for key in arms):
         own = {key: arm for key, arm in arms.items() if key.env_id == env_id}
         task = task_of(env_id)
-        names = [key.name for key in own if key.name in (RANDOM, PLANTED, *task.scripted)]
+        known = (RANDOM, PLANTED, *task.scripted)
+        names = [key.name for key in own if key.name in known or key.name.startswith(CONSTANT)]
         rules: Any = task.rules()
         bounds = {name for name in names if name in task.scripted and scripted(rules, name).uses_truth}
         if {ArmKey(env_id, RANDOM), ArmKey(env_id, REWARD_ONLY)} <= set(own):

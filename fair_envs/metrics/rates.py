@@ -49,6 +49,7 @@ class Rate:
         labels: Whether it needs labels (the correct decisions) of all people.
         kinds: Whether decisions must be kinds of treatment, not amounts.
         returns: Whether it needs the rewards of agents who are themselves affected.
+        once: Whether a person is counted once in an episode, at its end, and not in every step.
 
     Example:
         >>> def large(step):
@@ -71,6 +72,7 @@ class Rate:
     labels: bool = False
     kinds: bool = False
     returns: bool = False
+    once: bool = False
 
     def __post_init__(self) -> None:
         """Raise ValueError if parts is no function, or a column is unknown."""

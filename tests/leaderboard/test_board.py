@@ -23,6 +23,7 @@ TINY = Scale(
     seeds=2,
     strengths=2,
     budget=256 / 480_000,
+    budget_of_agents=1,
     tested=1,
     tasks=(TASK,),
     methods=("parity",),
@@ -215,7 +216,12 @@ def test_the_small_scale_has_all_tasks_and_every_method_that_trains_on_them() ->
     for env_id in IDS:
         names = {key.name for key in found if key.env_id == env_id}
         trained = {one.name for one in methods() if one.policy and not one.reason(env_id, task_of(env_id).rules(), {})}
-        assert trained | {"random", "ppo again"} <= names
+        left_out = {name for name, why in jobs.included(scale, env_id).items() if why}
+        assert trained - left_out | {"random", "ppo again"} <= names and not names & left_out
+        assert ("ppo, one network" in names) == task_of(env_id).rules().multi_agent
+    assert "has updated its networks a few times only after" in jobs.included(scale, "FairHarvest-v0")["pcn"]
+    assert jobs.included(scale, "FairHarvest-v0")["f-ppo"] == "equals f-ppo-l here"
+    assert jobs.included(scale, "FairLending-v0")["f-ppo"] == ""
     assert all(len(group) == scale.seeds for group in found.values())
 
 
@@ -233,11 +239,38 @@ def test_the_reward_only_control_has_other_seeds() -> None:
 
 
 def test_a_method_that_counts_steps_of_the_environment_gets_as_many_as_the_others() -> None:
+    from fair_envs.baselines.methods import named
+
     found = jobs.cells(jobs.scales()["small"])
-    ppo, pcn = (found[ArmKey("FairHarvest-v0", name)][0].given["steps"] for name in ("ppo", "pcn"))  # type: ignore[union-attr]
-    assert (ppo, pcn) == (640_000, 16_000)  # of 40 agents
+    harvest = {name: jobs.steps_of(jobs.scales()["small"], "FairHarvest-v0", named(name)) for name in ("ppo", "pcn")}
+    assert harvest == {"ppo": 1_280_000, "pcn": 32_000}  # of 40 agents
     single = (found[ArmKey("FairHiring-v0", name)][0].given["steps"] for name in ("ppo", "pcn"))  # type: ignore[union-attr]
     assert len(set(single)) == 1
+
+
+def test_one_network_for_all_agents_is_an_arm_of_the_reward_only_method() -> None:
+    cell = jobs.cells(jobs.scales()["small"])[ArmKey("FairPursuit-v0", "ppo, one network")][0]
+    assert isinstance(cell, jobs.TrainedCell) and (cell.method, cell.given["sharing"]) == ("ppo", "all")
+    assert cell.given["parameters"]["side"] == 3
+
+
+def test_constant_policies_take_the_first_and_the_last_action(tmp_path: Path) -> None:
+    names = [key.name for key in jobs.cells(jobs.scales()["small"]) if key.env_id == "FairCollege-v0"]
+    assert {"constant 0", "constant 20"} <= set(names)
+    shared: dict[str, Any] = {"env_id": TASK, "seed": 0, "episodes": 2, "parameters": {"horizon": 60}}
+    found = {k: jobs.PolicyCell(policy=f"constant {k}", **shared).evaluation() for k in (0, 1)}
+    assert [max(rate.value for rate in found[k].rates.values()) for k in (0, 1)] == [0, 1]
+
+
+def test_what_counts_once_in_an_episode_has_more_test_episodes() -> None:
+    small = jobs.scales()["small"]
+    assert (small.episodes("FairPursuit-v0"), small.episodes("FairTraffic-v0")) == (256, 256)
+    assert small.episodes("FairHarvest-v0") == 16
+
+
+def test_the_steps_and_the_course_of_a_training_are_kept(out: Path) -> None:
+    numbers = board.arms_in(out)[ArmKey(TASK, "ppo")].rows[0].numbers
+    assert numbers["steps"] >= 256 and {"reward at 0.5", "reward at 1", "short-term noise"} <= set(numbers)
 
 
 def test_the_command_of_a_cell_trains_the_same() -> None:
@@ -252,7 +285,7 @@ def test_strengths_are_spread_from_weak_to_strong() -> None:
     assert [knob.spread(count) for count in (1, 2, 3, 4, 9)] == [
         [1.0],
         [1.0, 4.0],
-        [1.0, 3.0, 4.0],
+        [1.0, 2.0, 4.0],
         [1.0, 2.0, 3.0, 4.0],
         [1.0, 2.0, 3.0, 4.0],
     ]

@@ -157,6 +157,8 @@ class Planner(Remembering):
         seed: Seed of the random numbers.
     """
 
+    uses_truth = True  # it plans in a copy of the environment
+
     def __init__(
         self,
         rules: Rules | None = None,
@@ -280,6 +282,8 @@ class ShuffledPlanner(ShuffledRoles):
     Args:
         rules: See `Team`.
     """
+
+    uses_truth = True  # it plans in a copy of the environment
 
     def __init__(self, rules: Rules | None = None) -> None:
         super().__init__(Planner(rules))
