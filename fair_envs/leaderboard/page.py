@@ -118,10 +118,26 @@ class Page:
             "rule that does not know the truth about the people it decides on does about as well as the best trained "
             "method, or better" + (f": {'; '.join(found)}." if found else ".")
         )
+        lines.append(self._dominating())
         unscored = [f"{board.env_id}: {board.unscored}" for board in self.boards if board.unscored]
         if unscored:
             lines.append(f"**Without scores**: {'; '.join(unscored)}.")
         return lines
+
+    def _dominating(self) -> str:
+        """Return where a simple rule is better for everyone than trained arms."""
+        found = []
+        for board in self.boards:
+            trained = sum(len(board.of(name)) for name in [*board.methods, REWARD_ONLY])
+            rules = board.dominating()
+            if rules:
+                best = max(rules, key=lambda name: rules[name])
+                found.append(f"{board.env_id} (`{best}`: {rules[best]} of {trained} trained arms)")
+        return (
+            f"**Where is a simple rule better for everyone?** On {len(found)} of {len(self.boards)} tasks, a scripted "
+            "rule performs at least as well as some trained arms and gives every group at least as much"
+            + (f": {'; '.join(found)}." if found else ".")
+        )
 
     def _best(self, trained: Mapping[str, Score]) -> list[str]:
         """Return which method is best, what it costs, and who pays."""

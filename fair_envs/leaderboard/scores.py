@@ -187,6 +187,22 @@ class TaskBoard:
             if rule.values("performance").mean() >= highest and rule.values("gap").mean() <= gap + floor
         ]
 
+    def dominating(self) -> dict[str, int]:
+        """Return how many trained arms each rule without ground truth dominates, for rules that dominate some.
+
+        It performs at least as well, and the rate of each group is at least as high (means over seeds).
+        """
+        trained = [arm for name in [*self.methods, REWARD_ONLY] for arm in self.of(name).values()]
+        numbers = ["performance", *(name for name in self.reward_only.names if name.startswith("rate of "))]
+
+        def levels(arm: Arm) -> Floats:
+            return np.array([arm.values(name).mean() for name in numbers])
+
+        found = {
+            name: sum(bool((levels(rule) >= levels(arm)).all()) for arm in trained) for name, rule in self.rules.items()
+        }
+        return {name: count for name, count in found.items() if count}
+
     def area(self, method: str) -> float:
         """Return the mean area of a method over its seeds."""
         return float(np.nan_to_num(areas(scaled(self.chosen(method), self.base, points(self.random))).mean()))

@@ -170,6 +170,12 @@ def test_levelling_is_of_the_groups_of_each_seed() -> None:
     assert (fair.loss.value, fair.gain.value) == pytest.approx((0.2, 0.2))
 
 
+def test_a_rule_dominates_arms_in_which_every_group_has_less() -> None:
+    found = board({"fair": (0.8, 0.3), "better": (0.95, 0.0)})
+    assert found.dominating() == {"max-reward": 1}  # at (0.9, 0.1); PPO performs better, as does the other method
+    assert board().dominating() == {}
+
+
 @pytest.mark.parametrize(("own", "scored"), [(0.8, True), (0.6, False)])
 def test_a_task_that_was_not_learned_has_no_scores(own: float, scored: bool) -> None:
     found = board({"ppo": (own, 0.4)})
