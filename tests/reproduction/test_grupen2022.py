@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs import make_rules
+from fair_envs.baselines.team.evaluation import penalties_of_levels
 from fair_envs.baselines.team.play import TeamPlay, play_team
 from fair_envs.baselines.team.training import TeamTraining, team_settings, train_team
 from fair_envs.envs.pursuit.policies import Greedy
@@ -169,7 +170,7 @@ def test_equal_networks_have_no_penalty() -> None:
         for name, value in model.policy.state_dict().items()
     }
     before = {name: value.clone() for name, value in model.policy.state_dict().items()}
-    found = jobs.penalties_of(model, {1.2: same})
+    found = penalties_of_levels(model, {1.2: same}, last=jobs.LAST)
     assert found[1.2] == pytest.approx(0, abs=1e-6) and found[jobs.LAST] > 0.01
     assert all((before[name] == value).all() for name, value in model.policy.state_dict().items())
 

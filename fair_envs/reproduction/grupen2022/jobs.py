@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch as th
 from numpy.typing import NDArray
 
-from fair_envs.baselines.team.ddpg import equivariance_penalty
-from fair_envs.baselines.team.evaluation import Plays, play_levels
+from fair_envs.baselines.team.evaluation import Plays, penalties_of_levels, play_levels
 from fair_envs.baselines.team.play import TeamPlay, evaluate_speeds
 from fair_envs.baselines.team.training import Preset, TeamRows, TeamTraining, following, team_settings, train_team
 from fair_envs.baselines.training import isolated_random_state
@@ -265,7 +263,7 @@ class TeamCell(Job):
         settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}
         with isolated_random_state(1):
             plays = dict(play_levels(model, states, rules, **settings))
-            penalties = {} if model.shared else penalties_of(model, states)
+            penalties = {} if model.shared else penalties_of_levels(model, states, last=LAST)
             if self.dealt:
                 dealt = play_levels(model, states, rules, **settings, made=ShuffledRoles)
                 plays |= {DEALT + kept: of for kept, of in dealt.items()}
@@ -304,25 +302,7 @@ PULLS: Mapping[str, str] = {
 }
 """The logged numbers of Fair-ER, by the names of their curves."""
 
-COMPARED = 1000  # observations of each pursuer on which networks are compared
 LAST = 0.0  # stands for the last policy among the speeds of stored ones
-
-
-def penalties_of(model: Any, states: Mapping[float, Mapping[str, th.Tensor]]) -> dict[float, float]:
-    """Return Fair-ER's penalty, unweighted, for the policy stored at each speed, and for the last policy at `LAST`.
-
-    All are compared on the same observations, which are drawn from the replay buffer at the end of the training.
-    """
-    batch = model.replay_buffer.team_batch(COMPARED, agents=model.agents, shared=False, n_steps=1, gamma=model.gamma)
-    last, found = {name: value.clone() for name, value in model.policy.state_dict().items()}, {}
-    for speed, weights in {**states, LAST: last}.items():
-        model.policy.load_state_dict(weights)
-        with th.no_grad():
-            compared = model.policy.compared(model.policy.actor(batch.observations))
-            found[speed] = float(
-                equivariance_penalty(model.policy, batch.observations, compared, batch.had_turn).mean()
-            )
-    return found
 
 
 def arrays_of(plays: Plays) -> dict[str, NDArray[Any]]:
@@ -342,7 +322,7 @@ class TeamResult(NamedTuple):
     learning: Floats  # see `TeamRows.rows`; (0, 0) without a training
     seconds: float
     penalised: Floats = np.zeros((0, 0))  # see `PenaltyRows.penalised`
-    penalties: Mapping[float, float] = {}  # see `penalties_of`
+    penalties: Mapping[float, float] = {}  # see `penalties_of_levels`
 
 
 def read_team(folder: Path) -> TeamResult:
