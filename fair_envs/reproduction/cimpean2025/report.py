@@ -634,7 +634,7 @@ class Report(study.Report[Scale]):
         return (
             "* In the small scales, trainings are shorter than the paper's and have fewer seeds.\n"
             "* PCN's settings were chosen on hiring with R, SP, IF and a seed that is not among those of the results.\n"
-            "* Tested policies are chosen by the returns of training episodes, which are partly luck. Tests of PCN "
+            "* Tested policies are chosen by the returns of training episodes, which are partly chance. Tests of PCN "
             "sample actions; tests of other trained policies and of the method as printed take the most likely ones.\n"
             "* Which claims were not run as printed is in the table of verdicts. Discounted histories were trained for "
             "fewer steps.\n"
