@@ -95,6 +95,7 @@ def course_plot(
         for name, read in points.get(title, {}).items():
             own = None if name in colours else f"{name} (paper)"
             axis.plot(list(read), list(read.values()), "x", color=colours.get(name, GREY), label=own)
+            means += read.values()
         axis.set(title=title, xlabel=labels[0], ylabel=labels[1], ylim=_limits(axis, means))
     grid[0][0].legend(fontsize="small")
     save_figure(figure, path)

@@ -135,8 +135,8 @@ class Page:
                 found.append(f"{board.env_id} (`{best}`: {rules[best]} of {trained} trained arms)")
         return (
             f"**Where is a simple rule better for everyone?** On {len(found)} of {len(self.boards)} tasks, a scripted "
-            "rule performs at least as well as some trained arms and gives every group at least as much"
-            + (f": {'; '.join(found)}." if found else ".")
+            "rule performs at least as well as some trained arms and gives every group at least as much, by means over "
+            "seeds" + (f": {'; '.join(found)}." if found else ".")
         )
 
     def _best(self, trained: Mapping[str, Score]) -> list[str]:

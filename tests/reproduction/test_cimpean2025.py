@@ -95,7 +95,7 @@ def level(reward: float, **others: float) -> dict[str, float]:
     names = ("total R", "top total R", "first total R", "fair total R", "R", "top R")
     measures = dict.fromkeys((*GROUP_NOTIONS, "IF", "CSC", "IF eq. 8", "CSC published"), -0.1)
     noise = {f"{kind}noise {name}": 0.05 for name in GROUP_NOTIONS for kind in ("", "misread ", "aligned ")}
-    noise |= {"top noise SP": 0.05, "fair noise SP": 0.05, "still fair": 1.0, "fair is top": 0.0}
+    noise |= {"top noise SP": 0.05, "fair noise SP": 0.05, "fair SP": -0.05, "still fair": 1.0, "fair is top": 0.0}
     noise |= {f"SP at {window}": -0.1 for window in YARDSTICKS} | {f"square SP at {w}": 0.01 for w in YARDSTICKS}
     misread = {f"misread {name}": -0.1 for name in GROUP_NOTIONS}
     spans = {f"{span} {name}": -10.0 for span in ("best", "total", "worst") for name in measures}
@@ -236,13 +236,13 @@ def test_what_a_bias_adds_to_the_reward_is_not_taken_for_learning() -> None:
     rows = {key: level(8 if key.world == "hiring" else 2) for key in settings}
     rows |= {key: level(50) for key in settings if key.bias != "none" or key.population == "gender"}
     made = report(rows)
-    assert made.most_rewarded("fraud")[0].mean() == pytest.approx(2)
+    assert made.most_rewarded("fraud").mean() == pytest.approx(2)
     assert claim_of(made, "harder").outcomes[REPAIRED]["PCN"].holds
 
 
 def test_the_most_rewarded_policy_is_chosen_in_one_half_and_measured_in_the_other() -> None:
     lucky = level(8, **{"first total R": 12, "top total R": 1})
-    assert report({default("hiring"): lucky}).most_rewarded("hiring")[0].mean() == pytest.approx(1)
+    assert report({default("hiring"): lucky}).most_rewarded("hiring").mean() == pytest.approx(1)
 
 
 def test_fairness_costs_little_if_a_fair_policy_earns_nearly_as_much() -> None:
@@ -259,6 +259,11 @@ def test_a_cost_is_left_open_where_nothing_was_learned_or_a_seed_found_no_fair_p
     rows = [level(8, **{"fair total R": 7.9 + 0.01 * k}) for k in range(SEEDS)]
     del rows[-1]["fair total R"]
     assert verdict_of(report({setting: rows}), "little reward (hiring)") == "Undecided"
+
+
+def test_a_cost_is_left_open_if_the_chosen_policies_are_unfair_in_the_second_test() -> None:
+    unfair = level(8, **{"fair total R": 7.9, "fair SP": -0.3})
+    assert verdict_of(report({default("hiring"): unfair}), "little reward (hiring)") == "Undecided"
 
 
 def test_learning_curves_settle_if_they_rise_and_then_stay() -> None:

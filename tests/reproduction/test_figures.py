@@ -34,3 +34,12 @@ def test_an_undefined_number_or_interval_is_drawn_as_a_gap(tmp_path: Path) -> No
     undefined = mean_interval([])
     figures.dot_plot({"p": {"a": {"r": mean_interval([1.0])}, "b": {"r": undefined}}}, tmp_path / "a.png", label="r")
     assert (tmp_path / "a.png").exists()
+
+
+def test_crosses_are_inside_the_panel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    curve = Curve(np.array([0, 1]), np.array([[1.0, 1.4], [1.0, 1.2]]))
+    figures.course_plot({"a": {"PPO": curve}}, tmp_path / "a.png", points={"a": {"PPO": {1: 9.0}}})
+    low, high = drawn[0].axes[0].get_ylim()
+    assert low < 1 and high > 9

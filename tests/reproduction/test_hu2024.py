@@ -296,8 +296,12 @@ def test_what_chance_explains_is_subtracted(tmp_path: Path) -> None:
 def test_a_claim_names_the_price_and_the_rules_that_are_as_fair(tmp_path: Path) -> None:
     levels = {"nobody": {"long": 0.4}, "Max": {"long": 0.9}, "F-PPO": {"long": 0.5, "utility": 0.8}}
     evidence = claim(report(tmp_path, **levels), LOWER[2]).evidence
-    assert "as fair as our F-PPO by the sound measure: nobody." in evidence
-    assert "repaired 20 [" in evidence and "as printed 0 [" in evidence
+    assert "as fair as our F-PPO by the sound measure, whatever they earn: nobody." in evidence
+    assert (
+        evidence.startswith("People who are not infected, lost against PPO: ")
+        and "repaired 20 [" in evidence
+        and "as printed 0 [" in evidence
+    )
 
 
 def test_being_below_both_is_refuted_by_one(tmp_path: Path) -> None:

@@ -285,7 +285,7 @@ def thinned(rows: Floats, *, steps: int) -> Floats:
         of the training.
     """
     ends, rewards, lengths, sizes, episodes = rows.T
-    part = np.minimum((POINTS * ends / ends[-1]).astype(int), POINTS - 1)
+    part = np.ceil(POINTS * ends / ends[-1]).astype(int) - 1
     parts = [part == k for k in np.unique(part)]
     places = steps * np.arange(1, POINTS + 1) / POINTS
     columns = (

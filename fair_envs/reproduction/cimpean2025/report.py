@@ -171,25 +171,22 @@ class Report(study.Report[Scale]):
     def learned(self, world: World) -> list[str]:
         """Return the methods that learned a task.
 
-        They are shown to reach the share `LEARNED`, and to earn more than the best constant policy in the same
-        episodes, with Holm's correction over the methods.
+        They are shown to reach the share `LEARNED`, and to earn more than the best constant policy, with Holm's
+        correction over the methods.
         """
         candidates = self.candidates(world)
         p_values = holm(
             [
-                max(
-                    p_value(mean_interval(self.shares(world, arm.values("top total R"))), LEARNED, "greater"),
-                    p_value(self.beats(arm, world), 0, "greater"),
+                np.max(
+                    [
+                        p_value(mean_interval(self.shares(world, arm.values("top total R"))), LEARNED, "greater"),
+                        p_value(arm.minus(self.best_constant(world), "top total R"), 0, "greater"),
+                    ]
                 )
                 for arm in candidates.values()
             ]
         )
         return [name for name, p in zip(candidates, p_values, strict=True) if p <= ONE_SIDED]
-
-    def beats(self, arm: Arm, world: World) -> Estimate:
-        """Return by how much the most rewarded policy earns more than the best constant one in the same episodes."""
-        own, constant = together([arm, self.best_constant(world)], "top total R")
-        return mean_interval(own - constant)
 
     def unlearned(self) -> list[World]:
         """Return the environments that no method learned."""
@@ -220,7 +217,7 @@ class Report(study.Report[Scale]):
             text=f"{words.pop('text')} ({world})",
             outcomes=self.gated(world, {method: of.outcomes for method, of in found.items()}),
             evidence=" ".join(filter(None, texts)),
-            measured=Measured(label=label, bounds=(0,), numbers=drawn) if any(drawn.values()) else None,
+            measured=Measured(label=label, bounds=(0,), numbers=drawn, one_unit=False) if any(drawn.values()) else None,
             **words,
         )
 
@@ -314,14 +311,15 @@ class Report(study.Report[Scale]):
         )
 
     def _harder(self) -> Claim:
-        def reached(world: World, rewards: Any, constant: Any) -> Any:
+        def reached(world: World, rewards: Any) -> Any:
+            constant = self.best_constant(world).values("top total R").mean()
             return (self.shares(world, rewards) >= LEARNED) & (rewards > constant)
 
         def flags(world: World, method: str) -> Any:
-            return reached(world, *self.most_rewarded(world, method))
+            return reached(world, self.most_rewarded(world, method))
 
         def reach(world: World, arm: Arm) -> Any:
-            return reached(world, *together([arm, self.best_constant(world)], "top total R"))
+            return reached(world, arm.values("top total R"))
 
         outcomes: dict[str, dict[str, Outcome]] = {PRINTED: {}, REPAIRED: {}}
         evidence = []
@@ -338,7 +336,7 @@ class Report(study.Report[Scale]):
             text="Fraud detection is harder than hiring",
             outcomes=outcomes,
             evidence=f"Seeds whose most rewarded policy reaches {100 * LEARNED:.0f} % of the way from a random to the "
-            f"best scripted policy, and earns more than the best constant one in the same episodes. "
+            f"best scripted policy, and earns more than the best constant one does on average. "
             f"{'; '.join(evidence)}. Fisher's exact test, without correction over the methods. The correct decision in "
             "fraud cannot be seen: about half of its span is the most that the observation allows.",
             refuted="More seeds that reach it in fraud detection than in hiring.",
@@ -346,8 +344,8 @@ class Report(study.Report[Scale]):
             reason="Outcomes that are reached or not are now counted, for learners of the reward too.",
         )
 
-    def most_rewarded(self, world: World, method: str = REPAIRED) -> tuple[Any, Any]:
-        """Return, for each seed, the reward of the most rewarded policy of all settings, and of the best constant one.
+    def most_rewarded(self, world: World, method: str = REPAIRED) -> Any:
+        """Return, for each seed, the reward of the most rewarded policy of all settings.
 
         Settings with another reward or population are left out. The policy is chosen in the first test and measured in
         the second.
@@ -357,10 +355,8 @@ class Report(study.Report[Scale]):
             for key, arm in self.settings(world, method).items()
             if key.bias == "none" and key.population == "belgian"
         ]
-        every = [*arms, self.best_constant(world)]
-        first, second = (together(every, name) for name in ("first total R", "top total R"))
-        best = first[:-1].argmax(axis=0)
-        return second[best, np.arange(len(best))], second[-1]
+        first, second = (together(arms, name) for name in ("first total R", "top total R"))
+        return np.take_along_axis(second, first.argmax(axis=0)[np.newaxis], axis=0)[0]
 
     def _cost(self, world: World) -> Claim:
         random, best = self.span(world)
@@ -373,7 +369,8 @@ class Report(study.Report[Scale]):
             reached = mean_interval(self.shares(world, arm.values("top total R")))
             cost = mean_interval(lost, undefined="omit")
             still, same = (np.nansum(arm.values(name)) for name in ("still fair", "fair is top"))
-            every = not np.isnan(lost).any() and still == arm.seeds and reached.low > LEARNED
+            unfair = mean_interval(-arm.values("fair SP") - arm.values("fair noise SP"), undefined="omit").low > 0
+            every = not np.isnan(lost).any() and not unfair and reached.low > LEARNED
             told = everywhere_below({"": cost}, LITTLE_COST) if every else UNDECIDED
             text = (
                 f"{tables.show(cost, digits=1)} % ({np.isfinite(lost).sum()} of {arm.seeds} seeds found a fair "
@@ -390,8 +387,8 @@ class Report(study.Report[Scale]):
             test,
             text="Fair policies cost little reward",
             refuted=f"A cost above {LITTLE_COST:g} % of the reward between a random and the best scripted policy. It "
-            "is undecided if not every seed found a policy that is fair in both tests, or if the most rewarded ones "
-            "are not shown to reach half of that span.",
+            "is undecided if not every seed found a fair policy, if their gaps in the second test are shown to be "
+            "above chance on average, or if the most rewarded ones are not shown to reach half of that span.",
             earlier="undecided",
             reason="A policy is fair if chance exceeds its gap in one of twenty cases; more seeds and steps.",
         )
@@ -426,17 +423,19 @@ class Report(study.Report[Scale]):
                 return Found()
             one, other = groups[shorter], groups[longer]
             larger = {name: other.minus(one, name) for name in names}  # gaps are negative
-            larger[POLICIES] = one.minus(other, f"square SP at {WINDOW}")
+            panels = {f"gap at {shorter} minus that at {longer}": larger}
+            panels[POLICIES] = {f"{shorter} minus {longer}": one.minus(other, f"square SP at {WINDOW}")}
             default = self.default(world, method)
             if yardsticks and default is not None:
                 ends = (default.values(f"SP at {window}") for window in (YARDSTICKS[-1], YARDSTICKS[0]))
-                larger[MEASURED] = mean_interval(np.subtract(*ends))  # gaps are negative
+                panels[MEASURED] = {"default setting": mean_interval(np.subtract(*ends))}  # gaps are negative
             levels = {name: _negative(arm.estimate("SP")) for name, arm in groups.items()}
             floors = ", ".join(f"{name} {arm.estimate('noise SP').value:.3f}" for name, arm in groups.items())
             outcomes = {name: everywhere_above({"": e}, 0) for name, e in larger.items()}
-            return Found(outcomes, f"SP by history: {listed(levels)}; noise floors: {floors}.", {"": larger})
+            outcomes |= {title: everywhere_above(panels[title], 0) for title in (POLICIES, MEASURED) if title in panels}
+            return Found(outcomes, f"SP by history: {listed(levels)}; noise floors: {floors}.", panels)
 
-        return self.claim(world, test, label=f"gap at {shorter} minus that at {longer}", **words)
+        return self.claim(world, test, label="difference of gaps", **words)
 
     def _window(self, world: World) -> Claim:
         number = FIRST[world] + (9 if world == "hiring" else 6)
@@ -603,7 +602,7 @@ class Report(study.Report[Scale]):
             f"for each training seed (other policies in {s.reference_episodes}). Half of the episodes are a first "
             "test, in which policies are chosen, and the others a second one, each with a history of its own that is "
             "full when the test begins and continues across episodes. Brackets hold 95 % intervals over training "
-            "seeds. Arms are compared with Welch's t; only rewards in the same test episodes are paired. R is the "
+            "seeds. Arms are compared with Welch's t, and nothing is paired. R is the "
             "reward as it is, without the paper's constants: 46.53 and 906 are the returns of single episodes, not "
             "upper bounds. The noise floor of a group gap is its value if the memberships are dealt at random among "
             "the same decisions. "
@@ -700,7 +699,7 @@ class Report(study.Report[Scale]):
             reward = arm.values("top total R")
             shares = self.shares(world, reward)
             told = "" if name in SCRIPTED[world] else "yes" if name in learned else "no"
-            beats = "" if arm is constant else tables.show(self.beats(arm, world))
+            beats = "" if arm is constant else tables.show(arm.minus(constant, "top total R"))
             rows.append(
                 [
                     name,

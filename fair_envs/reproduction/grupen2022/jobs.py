@@ -267,7 +267,11 @@ class TeamCell(Job):
             if self.dealt:
                 dealt = play_levels(model, states, rules, **settings, made=ShuffledRoles)
                 plays |= {DEALT + kept: of for kept, of in dealt.items()}
-        arrays = {**arrays_of(plays), "learning": np.array(rows.rows), "penalised": np.array(rows.penalised)}
+        arrays = {
+            **arrays_of(plays),
+            "learning": np.array(rows.rows),
+            "penalised": np.array(rows.penalised).reshape(-1, 1 + len(PULLS)),
+        }
         arrays["penalties"] = np.array(list(penalties.items())).reshape(-1, 2)
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": seconds, "seed": first}

@@ -275,7 +275,7 @@ class Report(study.Report[Scale]):
             for m, of in compared.items()
         }
         fairer = {m: {name: welch(self.deficit(name, self.slow), usual) for name in of} for m, of in compared.items()}
-        names = dict.fromkeys(["mutual", *(n for m, of in compared.items() for n in (SHARED[m][0], *of))])
+        names = dict.fromkeys(["mutual", *(n for m, of in compared.items() for n in (*self.shared[m][:1], *of))])
         return Claim(
             text=f"Fair-ER is better than both with a weight below 1: below {FALLING:g} it captures more often than "
             "Fair-E, and it is fairer than mutual reward.",
@@ -327,7 +327,7 @@ class Report(study.Report[Scale]):
             earlier="undecided",
             reason=f"More seeds, and only a loss counts. The margin of success was 0.05; it is now {FREE:g}.",
             measured=Measured(
-                label="minus mutual reward's",
+                label=f"minus mutual reward's (success: -{FREE:g} is the bound; deficit: 0)",
                 bounds=(-FREE, 0),
                 numbers={m: {"success": success[m], "deficit, bits": fairer[m]} for m in success},
                 one_unit=False,

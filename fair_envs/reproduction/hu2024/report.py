@@ -17,7 +17,7 @@ from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import AT, Arm, Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.metrics.inference import fisher, p_value, shown
+from fair_envs.metrics.inference import fisher, holm, p_value, shown
 from fair_envs.metrics.intervals import share_interval
 from fair_envs.reproduction import study
 from fair_envs.reproduction.claims import (
@@ -92,6 +92,8 @@ The paper's PPO and A-PPO have no printed scaling; those as coded are compared w
 """
 
 UTILITIES: Mapping[World, str] = {"lending": "profit", "attention": "utility", "epidemic": "utility"}
+LOST: Mapping[World, str] = {"lending": "Profit", "attention": "Reward", "epidemic": "People who are not infected,"}
+CLOSE = 0.1  # relative difference from a value read from a figure that counts as the same
 RUNAWAY = 5.0  # incidents a step and place above which rates have run away; fixed when three of the seeds had been run
 
 FIELDS: Mapping[str, str] = {"short, as plotted": "short", "long, as plotted": "long", "utility": "utility"}
@@ -242,10 +244,14 @@ class Report(study.Report[Scale]):
         """Return what F-PPO's fairness costs, and which policies without training are as fair."""
         lost = {form: self.lost(world, *endings) for form, endings in FORMS.items()}
         fair = self.arm(world, "F-PPO").estimate(column).value
-        rules = [name for name in AGENTS[world] if self.arm(world, name).estimate(column).value <= fair]
+        values = {name: self.arm(world, name).estimate(column).value for name in AGENTS[world]}
+        rules = [name for name, value in values.items() if value <= fair]
+        undefined = [name for name, value in values.items() if np.isnan(value)]
+        also = f" Undefined, because nothing is left to compare: {', '.join(undefined)}." if undefined else ""
         return (
-            f"{UTILITY[world].capitalize()} lost against PPO: {listed(lost, digits=0, unit=' %')}. Policies without "
-            f"training that are at least as fair as our F-PPO by the sound measure: {', '.join(rules) or 'none'}."
+            f"{LOST[world]} lost against PPO: {listed(lost, digits=0, unit=' %')}. Policies without training that are "
+            "at least as fair as our F-PPO by the sound measure, whatever they earn: "
+            f"{', '.join(rules) or 'none'}.{also}"
         )
 
     def lost(self, world: World, own: str, others: str) -> Estimate:
@@ -264,7 +270,7 @@ class Report(study.Report[Scale]):
             text=f"F-PPO's fairness costs little: at most {LITTLE:g} % of PPO's utility.",
             evidence="Utility: profit in lending, reward in attention, people who are not infected at the end in the "
             "epidemic. The plan tested lending only; the other two processes were added when three of the seeds had "
-            "been run. By the paper's own figures, the loss is 1 % of the cash in lending, 1 % in attention and 14 % "
+            "been run. By the paper's own figures, the loss is 7 % of the profit in lending, 1 % in attention and 14 % "
             "in the epidemic.",
             refuted=f"A loss of more than {LITTLE:g} %.",
             earlier="holds in lending",
@@ -469,7 +475,10 @@ class Report(study.Report[Scale]):
             for name, arm in self.of(world).items()
             if name != "PPO"
         ]
-        return tables.markdown(["", *(name.removeprefix(BENEFIT) for name in names)], rows)
+        text = tables.markdown(["", *(name.removeprefix(BENEFIT) for name in names)], rows)
+        if world == "attention":
+            text = f"The best and the worst place are those of each episode, so chance alone sets them apart.\n\n{text}"
+        return text
 
     def shield_table(self) -> str:
         """Return what the shield changes in tests."""
@@ -484,31 +493,44 @@ class Report(study.Report[Scale]):
 
     def runaway_table(self) -> str:
         """Return in how many seeds incidents run away."""
-        header = ["agent", "seeds", "share", "p-value against PPO (Fisher)"]
-        rows: list[list[tables.Cell]] = []
-        classic = self.arm("attention", "PPO").values("rate") > RUNAWAY
-        for name, arm in self.of("attention").items():
-            away = arm.values("rate") > RUNAWAY
-            share = tables.show(share_interval(away, method="exact"), digits=2)
-            rows.append([name, f"{int(away.sum())} of {arm.seeds}", share, f"{fisher(away, classic):.3f}"])
+        arms = self.of("attention")
+        away = {name: arm.values("rate") > RUNAWAY for name, arm in arms.items()}
+        others = [name for name in arms if name != "PPO"]
+        p_values = dict(zip(others, holm([fisher(away[name], away["PPO"]) for name in others]), strict=True))
+        rows: list[list[tables.Cell]] = [
+            [
+                name,
+                f"{int(flags.sum())} of {len(flags)}",
+                tables.show(share_interval(flags, method="exact"), digits=2),
+                f"{p_values[name]:.3f}" if name in p_values else "",
+            ]
+            for name, flags in away.items()
+        ]
         return (
             f"Seeds with more than {RUNAWAY:g} incidents a step and place (t >= 200, mean over places and episodes). "
-            "The bound was chosen when three of the seeds had been run.\n\n" + tables.markdown(header, rows)
+            "The bound was chosen when three of the seeds had been run. P-values have Holm's correction.\n\n"
+            + tables.markdown(["agent", "seeds", "share", "p-value against PPO (Fisher)"], rows)
         )
 
     def coded_table(self) -> str:
         """Return the numbers of the paper's figures beside those of its learners as coded."""
-        header = ["process", "agent", "number", "as coded", "the paper's figure", "in the interval"]
+        header = ["process", "agent", "number", "as coded", "the paper's figure", f"within {100 * CLOSE:.0f} %"]
         rows: list[list[tables.Cell]] = []
         for world in WORLDS:
             for name in LEARNED:
                 arm, read = self.arm(world, name + AS_CODED), PLOTTED[world][name]
                 for column, field in FIELDS.items():
                     found, paper = arm.estimate(column), list(getattr(read, field).values())[-1]
-                    inside = "yes" if found.low <= paper <= found.high else "no"
+                    room = CLOSE * abs(paper)
+                    outside = found.low > paper + room or found.high < paper - room
+                    inside = paper - room <= found.low and found.high <= paper + room
+                    told = "yes" if inside else "no" if outside else "unclear"
                     digits = SUMMARIES[world][column].digits
-                    rows.append([world, name, column, tables.show(found, digits=digits), f"{paper:g}", inside])
-        return tables.markdown(header, rows)
+                    rows.append([world, name, column, tables.show(found, digits=digits), f"{paper:g}", told])
+        return (
+            "The last value of each of the paper's curves, read by eye, beside our summary of the same curve. It is "
+            f"within {100 * CLOSE:.0f} % if the whole interval is.\n\n" + tables.markdown(header, rows)
+        )
 
     def table(self, world: World) -> str:
         """Return the agents' numbers with their values under chance and those of the paper's figures."""
@@ -636,7 +658,7 @@ class Report(study.Report[Scale]):
     def _exchange(self) -> Iterator[Picture]:
         for world in WORLDS:
             arms = {name: arm for name, arm in self.of(world).items() if not name.endswith(MOST_PROBABLE)}
-            arms = {name: arm for name, arm in arms.items() if not name.startswith("F-PPO, as coded")}
+            arms = {name: arm for name, arm in arms.items() if not name.startswith("F-PPO" + AS_CODED)}
             figures.exchange_plot(
                 {
                     f"{world}, {column}-term": {
@@ -651,7 +673,7 @@ class Report(study.Report[Scale]):
             yield Picture(
                 f"{world}-price.png",
                 f"The price of fairness in {world}: unfairness and utility. Hollow: policies without training. F-PPO "
-                "as coded is left out.",
+                "as coded is left out, because its values would set the axes.",
             )
 
     def _ablation(self) -> Picture:
