@@ -64,7 +64,8 @@ class Page:
         (out / BEGUN).write_text(self.scale)
         write_json(out / "scores.json", self.as_dict())
         with progress_bar("drawing", total=len(self.boards) + 1, unit="figures", shown=progress) as advance:
-            draw_scores(self.scores, out / "scores.png")
+            if self.scores:
+                draw_scores(self.scores, out / "scores.png")
             advance()
             for board in self.boards:
                 draw_task(board, out / f"{board.env_id}.png")
@@ -88,9 +89,10 @@ class Page:
         """Yield the parts of the page."""
         yield "# Leaderboard"
         yield "\n".join(f"* {line}" for line in self.answer())
-        yield "![Scores of the methods](scores.png)"
-        yield "## Scores over tasks"
-        yield self.score_table()
+        if self.scores:
+            yield "![Scores of the methods](scores.png)"
+            yield "## Scores over tasks"
+            yield self.score_table()
         yield self.reading()
         yield "## Controls"
         yield tables.markdown(

@@ -299,6 +299,13 @@ def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:
     assert not (tmp_path / "page").exists()
 
 
+def test_a_page_without_scores_has_the_tables_of_the_tasks(tmp_path: Any) -> None:
+    path = page(board({"fair": (0.5, 0.1), AGAIN: (0.0, 0.4)}, ppo=(0.0, 0.4))).write(tmp_path)
+    text = path.read_text()
+    assert "No task has scores." in text and "## Scores over tasks" not in text and "| max-reward |" in text
+    assert not (tmp_path / "scores.png").exists()
+
+
 def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None:
     without = board({AGAIN: (0.0, 0.4)}, task="FairHiring-v0", ppo=(0.0, 0.4))
     path = page(board({("parity", 0.5): (0.8, 0.1)}), without).write(tmp_path / "p")
