@@ -8,7 +8,7 @@ from fair_envs.baselines.methods import Method, Strength, Test
 from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.actions import uncountable
 from fair_envs.baselines.pcn.objectives import default_objectives, objective_name, unsupported_objectives
-from fair_envs.baselines.pcn.pcn import PCN, PCNSettings
+from fair_envs.baselines.pcn.pcn import PCN
 from fair_envs.baselines.pcn.policy import policy_of
 from fair_envs.baselines.pcn.training import (
     LCNTraining,
@@ -16,6 +16,7 @@ from fair_envs.baselines.pcn.training import (
     load_pcn,
     preset_values,
     recommended_values,
+    steps_of_iterations,
     test,
     train_pcn,
 )
@@ -66,8 +67,7 @@ FEW = 4  # iterations of whole episodes, without which the network has learned n
 
 def least_steps(rules: Any, given: Mapping[str, Any]) -> int:
     """Return the environment steps of the random episodes and of a few iterations."""
-    first, each = (int(given.get(name, getattr(PCNSettings, name))) for name in ("first_episodes", "episodes"))
-    return int(rules.params.horizon) * (first + FEW * each)
+    return steps_of_iterations(FEW, int(rules.params.horizon), given)
 
 
 RECOMMENDED = "the task's parameters and, for a decision-maker, its steps"

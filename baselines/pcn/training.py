@@ -198,9 +198,20 @@ def recommended_values(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
         del found["steps"]
         horizon = getattr(rules.params, "horizon", None)
         if horizon is not None:
-            first, each = (int(given.get(name, getattr(PCNSettings, name))) for name in ("first_episodes", "episodes"))
-            found["steps"] = horizon * (first + ITERATIONS * each)
+            found["steps"] = steps_of_iterations(ITERATIONS, horizon, given)
     return found
+
+
+def steps_of_iterations(iterations: int, horizon: int, given: Mapping[str, Any]) -> int:
+    """Return the environment steps of the random episodes and of some iterations, if no episode ends early.
+
+    Args:
+        iterations: Number of iterations.
+        horizon: Steps of an episode.
+        given: The given settings, which override the default numbers of episodes.
+    """
+    first, each = (int(given.get(name, getattr(PCNSettings, name))) for name in ("first_episodes", "episodes"))
+    return horizon * (first + iterations * each)
 
 
 # ------------------------------------------------------------------------------------------- making and training

@@ -16,6 +16,8 @@ from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded, PCNSettings, fa
 from fair_envs.baselines.pcn.rollouts import Random
 from fair_envs.baselines.pcn.single import LearnedPolicy, SingleTraining, farel_dqn, train_single
 from fair_envs.baselines.training import Training, train
+from fair_envs.envs.fraud import params as fraud
+from fair_envs.envs.hiring import params as hiring
 from fair_envs.evaluation import Stochastic
 from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.experiments.jobs import Job
@@ -52,10 +54,10 @@ WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # no one leaves or lose
 }
 MISREAD: Mapping[str, Any] = {"alignment": "next_applicant"}  # pairs decisions with the next applicant
 AS_PUBLISHED: Mapping[World, Mapping[str, Any]] = {
-    "hiring": {"at_horizon": "terminate", "company_counts": "double", **MISREAD},
-    "fraud": {"clock": "local_mean", "reward_bias_on": "always"},
+    "hiring": hiring.PROFILES["authors"],
+    "fraud": fraud.PROFILES["authors"],
 }
-"""The published code's environments, apart from what is without dynamics anyway; those of ``profile="authors"``."""
+"""The published code's environments."""
 GROUPS: Mapping[World, Mapping[str, str]] = {"hiring": {"gender": "woman"}, "fraud": {"continent": "NA"}}
 SOUND: Mapping[Distance, Any] = {"Bray-Curtis": BrayCurtis(), "HEOM": HEOM(), "HMOM": HMOM()}
 PUBLISHED: Mapping[Distance, Any] = {

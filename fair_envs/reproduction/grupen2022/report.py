@@ -535,7 +535,7 @@ class Report(study.Report[Scale]):
         panels = {
             f"speed {speed:g}": {
                 name: {
-                    "corrected deficit": mean_interval(self.deficit_at(name, speed)),
+                    "corrected deficit": mean_interval(self.deficit(name, [speed])),
                     "noise floor": self._at(name, "floor", speed),
                 }
                 for name in notions
@@ -583,18 +583,9 @@ class Report(study.Report[Scale]):
         panels: dict[str, dict[str, dict[str, Estimate]]] = {}
         for speed in self.scale.speeds_of("greedy"):
             tested = [name for name in names if speed in self.scale.speeds_of("mutual" if name == DEALT else name)]
-            shares = {name: share_interval(self.capturing_at(name, speed), method="exact") for name in tested}
+            shares = {name: share_interval(self.capturing(name, [speed]), method="exact") for name in tested}
             panels[f"speed {speed:g}"] = {name: {"": share} for name, share in shares.items()}
         figures.dot_plot(panels, self.out / file, label="share of the seeds that capture", lines=[0.5])
-
-    def capturing_at(self, name: Label, speed: float) -> Flags:
-        """Return whether each seed captures at a speed."""
-        flags: Flags = self.values(name, "success", [speed])[:, 0] >= CAPTURES
-        return flags
-
-    def deficit_at(self, name: Label, speed: float) -> Floats:
-        """Return the corrected deficit at a speed of the seeds that capture there."""
-        return np.asarray(self.values(name, "corrected", [speed])[self.capturing_at(name, speed), 0])
 
     def _at(self, name: Label, measure: str, speed: float) -> Estimate:
         return mean_interval(self.values(name, measure, [speed])[:, 0])
