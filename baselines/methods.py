@@ -65,7 +65,8 @@ class Strength(NamedTuple):
 
     Attributes:
         settings: Names of the settings that have the value.
-        values: Values from weak to strong; the same for every environment.
+        values: Values from weak to strong, the same for every environment. If the setting is a `Tolerance`, they are
+            parts of what the reward-only policy has.
     """
 
     settings: tuple[str, ...]
@@ -79,6 +80,28 @@ class Strength(NamedTuple):
         """Return so many of the values, spread from the weakest to the strongest, the weaker ones more densely."""
         count, last = min(count, len(self.values)), len(self.values) - 1
         return [self.values[k * last // max(1, count - 1)] for k in range(count)]
+
+
+SHARES = (0.75, 0.5, 0.25, 0.1)
+"""Strengths of methods whose knob is a limit: parts of what the reward-only policy has."""
+
+UNLIMITED = 1e6  # a limit that no measure reaches
+
+
+class Tolerance(NamedTuple):
+    """A setting that is in the unit of a measure, which differs between environments.
+
+    Attributes:
+        setting: Name of the setting.
+        column: The metric of a training with the mean of the measure in a rollout.
+        method: The method whose training has this metric.
+        off: Settings with which that method maximises the reward only.
+    """
+
+    setting: str
+    column: str
+    method: str
+    off: Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +125,9 @@ class Method:
             settings, or "", see `reason`.
         own: Whether the method trains on environments that are registered only with Gymnasium.
         strength: Its knob; None: it has none.
+        tolerance: Its setting in the unit of a measure; None: it has none.
+        trains_on: ``trains_on(env_id, rules, given)`` returns what it learns from besides the reward, in a few words;
+            "": from nothing else.
         equals: ``equals(env_id, rules)`` returns the name of another method that gives the same policy there, or "".
         least: ``least(rules, given)`` returns the number of steps with which a training has updated its policy a few
             times.
@@ -124,6 +150,8 @@ class Method:
     unsupported: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
     own: bool = False
     strength: Strength | None = None
+    tolerance: Tolerance | None = None
+    trains_on: Callable[[str, Any, Mapping[str, Any]], str] = lambda env_id, rules, given: ""
     equals: Callable[[str, Any], str] = lambda env_id, rules: ""
     least: Callable[[Any, Mapping[str, Any]], int] = lambda rules, given: 1
     counts_agents: bool = True

@@ -7,7 +7,15 @@ from typing import Any
 from fair_envs.baselines.methods import Method, Strength, Test
 from fair_envs.baselines.pcn import coverage
 from fair_envs.baselines.pcn.actions import uncountable
-from fair_envs.baselines.pcn.objectives import default_objectives, objective_name, unsupported_objectives
+from fair_envs.baselines.pcn.objectives import (
+    GROUPS,
+    MEASURES,
+    PERFORMANCE,
+    agents_earn,
+    default_objectives,
+    objective_name,
+    unsupported_objectives,
+)
 from fair_envs.baselines.pcn.pcn import PCN
 from fair_envs.baselines.pcn.policy import policy_of
 from fair_envs.baselines.pcn.training import (
@@ -70,6 +78,14 @@ def least_steps(rules: Any, given: Mapping[str, Any]) -> int:
     return steps_of_iterations(FEW, int(rules.params.horizon), given)
 
 
+def trains_on(env_id: str, rules: AnyRules, given: Mapping[str, Any], *, kind: type[PCNTraining] = PCNTraining) -> str:
+    """Return the objectives besides the performance; those of groups are their rates, or the returns of agents."""
+    comparable = given.get("lorenz_lambda", kind.lorenz_lambda) < 1
+    names = [*given.get("objectives", ())] or default_objectives(rules, comparable=comparable)
+    words = {GROUPS: "returns" if agents_earn(rules) else "rate", MEASURES: "short, long"}
+    return ", ".join(words.get(name, name.replace("_", " ")) for name in names if name != PERFORMANCE)
+
+
 RECOMMENDED = "the task's parameters and, for a decision-maker, its steps"
 
 METHODS = (
@@ -77,6 +93,7 @@ METHODS = (
         name="pcn",
         counts_agents=False,
         least=least_steps,
+        trains_on=trains_on,
         summary="Pareto Conditioned Networks: one policy for any trade-off between performance and fairness notions.",
         settings=PCNTraining,
         train=train_pcn,
@@ -97,6 +114,7 @@ METHODS = (
         name="lcn",
         counts_agents=False,
         least=least_steps,
+        trains_on=partial(trains_on, kind=LCNTraining),
         summary="Lorenz Conditioned Networks: PCN that prefers trade-offs in which groups have equal returns.",
         settings=LCNTraining,
         train=train_pcn,

@@ -97,8 +97,9 @@ class CPO(CostPPO):
 
     The constrained value is the mean of the measure over the rollout's steps, where it is defined. Its gradient comes
     from the advantages of the measure as a cost, see `CostPPO`. All agents of a lane share its cost, so their parts of
-    the gradient add up. Logged are ``train/kl``, ``train/excess`` (the mean minus the limit), ``train/step`` (the share
-    of the step after the line search, 0: none) and ``train/recovery`` (1 if no step reached the limit).
+    the gradient add up. Logged are ``train/kl``, ``train/measured`` (the mean of the measure), ``train/excess`` (that
+    minus the limit), ``train/step`` (the share of the step after the line search, 0: none) and ``train/recovery`` (1 if
+    no step reached the limit).
 
     Args:
         args: Arguments of `stable_baselines3.PPO`. Separate networks of groups take one step together.
@@ -194,6 +195,7 @@ class CPO(CostPPO):
         ascent, toll = flat_grad(objective, actor, retain_graph=True), flat_grad(cost, actor, retain_graph=True)
         step = self._step(ascent, toll, product)
         share = self._line_search(actor, step, turns, before, (objective, cost))
+        self.logger.record("train/measured", self.excess + self.limit)
         self.logger.record("train/excess", self.excess)
         self.logger.record("train/step", share)
         return actor

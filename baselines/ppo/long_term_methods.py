@@ -1,10 +1,10 @@
 """Methods for short-term and long-term fairness: A-PPO, F-PPO and its ablations."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fair_envs.baselines.eval_callback import with_evaluations
-from fair_envs.baselines.methods import Method, Strength, Test
+from fair_envs.baselines.methods import Method, Strength, Test, Tolerance
 from fair_envs.baselines.ppo.long_term_evaluation import evaluate_long_term
 from fair_envs.baselines.ppo.long_term_training import (
     LongTermTraining,
@@ -49,6 +49,22 @@ KNOBS: Mapping[str, Strength] = {
     "f-ppo-l": Strength(("weight", "bonus_weight"), (0.25, 1.0, 4.0, 16.0)),
 }
 """F-PPO-S has none: massaging follows a schedule, and nothing else reads the tolerance."""
+
+
+TRAINS_ON: Mapping[str, str] = {"a-ppo": "short", "f-ppo": "short, long", "f-ppo-l": "short, long", "f-ppo-s": "short"}
+TOLERANCE = Tolerance("delta", "train/short_term", method="f-ppo-l", off={"weight": 0.0, "bonus_weight": 0.0})
+"""F-PPO-S does not read it."""
+
+
+def trains_on(name: str) -> Callable[[str, Any, Mapping[str, Any]], str]:
+    """Return the function that says what a method learns from."""
+
+    def of(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+        signals = given.get("signals", LongTermTraining.signals)
+        informed = task_for(env_id, signals) != task_for(env_id, "record")
+        return TRAINS_ON[name] + (" (with more information than others)" if informed else "")
+
+    return of
 
 
 def unsupported(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
@@ -107,6 +123,8 @@ METHODS = tuple(
         unsupported=without_own_massager if name == "f-ppo-s" else unsupported,
         own=True,
         strength=KNOBS.get(name),
+        tolerance=TOLERANCE if name in KNOBS else None,
+        trains_on=trains_on(name),
         equals=without_massaging if name == "f-ppo" else lambda env_id, rules: "",
         unused=LAGRANGIAN_SETTINGS.union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,
         presets={

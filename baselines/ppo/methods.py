@@ -28,6 +28,11 @@ def only_returns(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
     return "" if rules.multi_agent else "compares the returns of agents; a decision-maker has no others to compare with"
 
 
+def fair_ppo_trains_on(env_id: str, rules: Any, given: Mapping[str, Any]) -> str:
+    """Return what fair-PPO learns from: the returns of two groups of agents, or a measure."""
+    return str(given.get("measure") or ("returns" if compares_returns(rules) else "short"))
+
+
 def missing_measure(task: Task, names: Iterable[str], rules: Any) -> str:
     """Return why one of a task's measures cannot be computed from an environment's record, or "".
 
@@ -96,6 +101,7 @@ METHODS = (
         unsupported=without_penalty,
         unused=FEN_SETTINGS,
         strength=Strength(("alpha",), (0.25, 0.5, 1.0, 2.0)),
+        trains_on=fair_ppo_trains_on,
         make=make_model,
         **SHARED,
     ),
@@ -104,6 +110,7 @@ METHODS = (
         summary="PPO of FEN's fair-efficient reward, which is high if all agents earn much, and equally.",
         unused=FAIR_PPO_SETTINGS,
         unsupported=only_returns,
+        trains_on=lambda env_id, rules, given: "returns",
         **SHARED,
     ),
     Method(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fair_envs.baselines.eval_callback import with_evaluations
-from fair_envs.baselines.methods import Method, Strength
+from fair_envs.baselines.methods import SHARES, UNLIMITED, Method, Strength, Tolerance
 from fair_envs.baselines.ppo.functions import OBJECTIVES
 from fair_envs.baselines.ppo.methods import evaluate, missing_measure, policy
 from fair_envs.baselines.ppo.objective_training import (
@@ -45,9 +45,12 @@ STRENGTHS: Mapping[str, Mapping[str, Any]] = {
 KNOBS: Mapping[str, Strength] = {
     "parity": Strength(("alpha",), (0.25, 0.5, 1.0, 2.0)),
     "elbert": Strength(("alpha",), (1.0, 5.0, 20.0, 80.0)),
-    "lagrangian": Strength(("limit",), (0.2, 0.1, 0.05, 0.02)),
+    "lagrangian": Strength(("limit",), SHARES),
     **dict.fromkeys(("ggf", "nash", "alpha-fair", "maxmin"), Strength(("weight",), (0.25, 0.5, 0.75, 0.9))),
 }
+
+
+LIMITED = "lagrangian"  # the method with a limit
 
 
 def preset_of(name: str) -> Callable[[str, Mapping[str, Any]], Mapping[str, Any]]:
@@ -105,6 +108,10 @@ METHODS = tuple(
         unused=SPECIFIC - OWN[name][0],
         own=True,
         strength=KNOBS[name],
+        tolerance=Tolerance("limit", "train/measured", method=name, off={"limit": UNLIMITED})
+        if name == LIMITED
+        else None,
+        trains_on=lambda env_id, rules, given: given.get("measure", "rate"),
         note=never_limited,
         presets=RECOMMENDED,
         preset_sets=SET_BY_RECOMMENDED | {"credit", *STRENGTHS.get(name, {})},

@@ -270,6 +270,7 @@ class ObjectivePPO(Regularised):
             self.controller.state = self.memory["controller"].tolist()
         multiplier = self.controller(measured, objective.limit)
         self.memory["controller"] = np.array(self.controller.state)
+        self.logger.record("train/measured", measured)
         self.logger.record("train/multiplier", multiplier)
         return dataclasses.replace(objective, multiplier=multiplier)
 

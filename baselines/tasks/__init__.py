@@ -20,8 +20,12 @@ from fair_envs.metrics.long_term import (
 )
 from fair_envs.tasks import Task, task_of
 
-Signals = Literal["sound", "as_coded", "known"]
-"""Signals of a learner: this package's measures, the published code's, or those with additional information."""
+Signals = Literal["sound", "record", "as_coded", "known"]
+"""Signals of a learner.
+
+They are this package's measures; only what the record of decisions shows, as other methods have it; those of the
+published code; or those with additional information.
+"""
 
 
 def task_for(env_id: str, signals: Signals = "sound") -> Task:
@@ -31,7 +35,7 @@ def task_for(env_id: str, signals: Signals = "sound") -> Task:
         ValueError: There are no signals with that name, the id is unknown, or the environment has no record.
     """
     task = task_of(env_id)
-    fields = {"sound": {}, **SIGNALS.get(task.env_id, {})}
+    fields = {"sound": {}, "record": {}, **SIGNALS.get(task.env_id, {})}
     if signals not in fields:
         raise ValueError(f"signals must be one of {', '.join(fields)}, got {signals!r}")
     return replace(task, **fields[signals])

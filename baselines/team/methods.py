@@ -107,6 +107,7 @@ METHODS = tuple(
         unsupported=unsupported,
         unused=frozenset() if name == "fair-er" else OF_FAIR_ER,
         strength=Strength(("fairness_weight",), (0.1, 0.5, 1.0, 2.0)) if name == "fair-er" else None,
+        trains_on=(lambda env_id, rules, given: "policies") if name == "fair-er" else (lambda env_id, rules, given: ""),
         presets={
             "recommended": "the task's parameters and steps, without a curriculum",
             "small": "for pursuers that get slower, in a small world",

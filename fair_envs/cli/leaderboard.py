@@ -1,5 +1,6 @@
-"""The commands ``leaderboard``, ``leaderboard report`` and ``leaderboard verify``."""
+"""The commands ``leaderboard``, ``leaderboard units``, ``leaderboard report`` and ``leaderboard verify``."""
 
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,6 +71,19 @@ def leaderboard(
         typer.echo(f"failed: {row}: {error}", err=True)
     if failed:
         raise typer.Exit(1)
+
+
+@group.command()
+def units(
+    out: Annotated[Path, typer.Option(help="Folder of the finished trainings; an existing one is continued.")],
+    scale: Annotated[str, typer.Option(metavar="smoke|small|full", help="The scale whose budgets are used.")] = "small",
+    jobs: Annotated[int, typer.Option(help="Number of parallel trainings.", min=1)] = 2,
+    progress: ShowProgress = True,
+) -> None:
+    """Measure what reward-only policies have, the unit of limits and tolerances, and print it as JSON."""
+    from fair_envs.leaderboard.board import measure_units
+
+    typer.echo(json.dumps(measure_units(out, scale=scale, jobs=jobs, progress=progress), indent=1))
 
 
 @group.command()

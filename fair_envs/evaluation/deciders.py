@@ -13,7 +13,7 @@ from fair_envs.evaluation.policy import DecisionMaker
 from fair_envs.evaluation.world import Transition, World
 from fair_envs.evaluation.worlds import rules_of
 from fair_envs.support.aliases import Flags, Floats, Ints
-from fair_envs.support.parameters import checked
+from fair_envs.support.parameters import UnitInterval, checked
 
 
 class Decider(DecisionMaker):
@@ -143,20 +143,26 @@ def _check_oracle(rules: Rules, name: str) -> None:
 
 
 class Rejecting(Decider):
-    """Accepts everyone but the people whose observed group is not the first one: a planted bias for controls.
+    """Accepts everyone, but rejects people whose observed group is not the first one: a planted bias for controls.
+
+    Args:
+        env: The environment, with any interface, or its rules.
+        probability: With which such a person is rejected. With two groups, it is the gap between their rates.
 
     Raises:
-        ValueError: The group is not observed.
+        ValueError: The group is not observed, or the probability is not between 0 and 1.
     """
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Any, *, probability: float = 1.0) -> None:
         super().__init__(env)
         self._group = column_of(self.rules)
+        self.probability = checked("probability", probability, UnitInterval)
 
-    def chosen(self, observation: NDArray[Any]) -> Flags:
-        """Return the lanes with a person of the first group."""
-        found: Flags = observation[:, self._group] <= 0
-        return found
+    def decide(self, observation: NDArray[Any]) -> Floats:
+        """Return the probabilities of the two decisions, shape (B, 2)."""
+        rejected = np.where(observation[:, self._group] > 0, self.probability, 0.0)
+        both = (rejected, 1 - rejected) if self.spec.favourable_action == 1 else (1 - rejected, rejected)
+        return np.stack(both, axis=-1)
 
 
 def column_of(rules: Rules, name: str | None = None) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fair_envs.assessment import Evaluation
-from fair_envs.experiments.executors import check_engine
+from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.seeds import BEGUN, CELLS, DIGITS, Arm, SeedRow, begin, fill, read_rows
 from fair_envs.leaderboard.jobs import (
     RUN,
@@ -23,6 +23,7 @@ from fair_envs.leaderboard.jobs import (
     numbers_of,
     scales,
     stored_numbers,
+    unit_cells,
 )
 from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import read_json
@@ -80,6 +81,35 @@ def run(
         progress=progress,
     )
     return {f"{arm}/{seed}": error for (arm, seed), error in filled.failed.items()}
+
+
+def measure_units(
+    out: Path, *, scale: str, jobs: int = 2, engine: str = "processes", progress: bool = True
+) -> dict[str, dict[str, float]]:
+    """Train the reward-only policy, and return what it has in each measure with a tolerance, see `jobs.units`.
+
+    Args:
+        out: A folder, in which finished cells are kept.
+        scale: The scale whose budgets are used.
+        jobs: Number of cells that run in parallel.
+        engine: The engine that runs them, see `fair_envs.experiments.executors`.
+        progress: Whether to show a bar with the remaining time.
+
+    Raises:
+        FailedCellsError: A training failed.
+    """
+    groups = unit_cells(scaled(scale))
+    rows = begin(out, scale=scale, known=scales(), resume=True, merge_from=())
+    filled = fill(rows, groups, stored_numbers, out, engine=engine, jobs=jobs, progress=progress)
+    if filled.failed:
+        raise FailedCellsError(
+            {key: error for (key, _), error in filled.failed.items()}, sum(map(len, groups.values()))
+        )
+    found: dict[str, dict[str, float]] = {}
+    for key in groups:
+        values = [row.numbers["unit"] for row in filled.rows if row.arm == str(key)]
+        found.setdefault(key.env_id, {})[key.name] = float(f"{np.mean(values):.3g}")
+    return found
 
 
 def scaled(scale: str, *, tasks: Sequence[str] = (), methods: Sequence[str] = (), seeds: int | None = None) -> Scale:

@@ -1,12 +1,14 @@
 """The cells of the leaderboard: trainings with their evaluations, and evaluations of policies without training."""
 
 import csv
+import functools
 import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -18,6 +20,7 @@ from fair_envs.evaluation import as_policy
 from fair_envs.evaluation.deciders import Rejecting
 from fair_envs.experiments.jobs import RECORD, Job
 from fair_envs.registration import TABLE
+from fair_envs.support.aliases import Floats
 from fair_envs.support.files import read_json
 from fair_envs.support.seeds import first_test_seed
 from fair_envs.tasks import task_of
@@ -30,6 +33,10 @@ ONE_NETWORK = "ppo, one network"
 """The reward-only method with one network for all agents, on tasks with several."""
 
 PLANTED = "planted bias"
+PARTIAL = "partial bias"
+REJECTED = {PLANTED: 1.0, PARTIAL: 0.3}
+"""Policies that accept everyone, but reject people outside one group with this probability: their gap is known."""
+
 RANDOM = "random"
 CONSTANT = "constant "  # prefix of the policies that always take one action
 SHUFFLES = 50  # relabellings of a noise floor
@@ -162,10 +169,7 @@ class TrainedCell(Job):
 
     def train(self, out: Path) -> None:
         """Train, and write the folder of the run."""
-        from fair_envs.baselines.methods import named
-
-        method = named(self.method)
-        method.train(method.configured({"env_id": self.env_id, **self.given}), out=out, resume=False, progress=False)
+        train(self.method, self.env_id, self.given, out)
         (out / "model.zip").unlink(missing_ok=True)  # the checkpoint has the same weights, and runs no code when read
 
     def evaluation(self, run: Path) -> Evaluation:
@@ -189,7 +193,7 @@ class PolicyCell(Job):
 
     Attributes:
         env_id: The environment.
-        policy: `RANDOM`, `PLANTED`, `CONSTANT` and an action, or the name of a scripted policy.
+        policy: `RANDOM`, a name in `REJECTED`, `CONSTANT` and an action, or the name of a scripted policy.
         seed: Selects the test episodes, which are those of the training with this seed.
         episodes: Number of test episodes.
         parameters: Parameters of the environment that override those of the task.
@@ -203,17 +207,17 @@ class PolicyCell(Job):
 
     @property
     def command(self) -> str:
-        """The command that evaluates the same; "" for the planted bias and constant policies."""
+        """The command that evaluates the same; "" for planted biases and constant policies."""
         seed = first_test_seed(self.seed)
-        if self.policy == PLANTED or self.policy.startswith(CONSTANT):
+        if self.policy in REJECTED or self.policy.startswith(CONSTANT):
             return ""
         return f"fair-envs evaluate {self.env_id} --policy {self.policy} --episodes {self.episodes} --seed {seed}"
 
     def evaluation(self) -> Evaluation:
         """Return the evaluation."""
         policy: Any = self.policy
-        if policy == PLANTED:
-            policy = Rejecting(task_of(self.env_id).rules(**self.parameters))
+        if policy in REJECTED:
+            policy = Rejecting(task_of(self.env_id).rules(**self.parameters), probability=REJECTED[policy])
         elif self.policy.startswith(CONSTANT):
             action = int(self.policy.removeprefix(CONSTANT))
             policy = as_policy(lambda observation, uniforms: np.full(uniforms.shape, action))
@@ -224,16 +228,32 @@ class PolicyCell(Job):
         return {"seconds": 0.0, **outcome(self.evaluation())}
 
 
-def learning(run: Path) -> dict[str, float]:
-    """Return the steps of a run, and the mean reward in its rollouts at a half, three quarters and the end of them."""
+def train(method: str, env_id: str, given: Mapping[str, Any], out: Path) -> None:
+    """Train a method with settings that differ from its recommended ones, and write the folder of the run."""
+    from fair_envs.baselines.methods import named
+
+    chosen = named(method)
+    chosen.train(chosen.configured({"env_id": env_id, **given}), out=out, resume=False, progress=False)
+
+
+def course(run: Path, column: str) -> tuple[Floats, Floats]:
+    """Return the steps of a run's rollouts, and the mean in each of the metrics whose names begin with a text."""
     with (run / "metrics.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row.get(STEPS)]
-    steps = [float(row[STEPS]) for row in rows]
-    names = [name for name in rows[0] if name.startswith(REWARDS) and all(row[name] for row in rows)] if rows else []
-    found = {"steps": steps[-1]} if steps else {}
-    if names:
-        rewards = [np.mean([float(row[name]) for name in names]) for row in rows]
-        found |= {f"reward at {at:g}": float(np.interp(at * steps[-1], steps, rewards)) for at in (0.5, 0.75, 1)}
+    names = [name for name in (rows[0] if rows else {}) if name.startswith(column)]
+    kept = [row for row in rows if names and all(row[name] for name in names)]
+    steps = np.array([float(row[STEPS]) for row in kept])
+    return steps, np.array([np.mean([float(row[name]) for name in names]) for row in kept])
+
+
+def learning(run: Path) -> dict[str, float]:
+    """Return the steps of a run, and the mean reward in its rollouts at a half, three quarters and the end of them."""
+    found: dict[str, float] = {}
+    if len(taken := course(run, STEPS)[0]):
+        found["steps"] = end = float(taken[-1])
+        steps, rewards = course(run, REWARDS)
+        if len(steps):
+            found |= {f"reward at {at:g}": float(np.interp(at * end, steps, rewards)) for at in (0.5, 0.75, 1)}
     return found
 
 
@@ -260,33 +280,70 @@ def cells(scale: Scale) -> dict[ArmKey, list[Cell]]:
 
 
 def untrained(env_id: str, rules: Any) -> list[str]:
-    """Return the names of the policies without training: random, constant and scripted ones, and the planted bias.
+    """Return the names of the policies without training: random, constant and scripted ones, and planted biases.
 
-    Constant policies take the first or the last of an individual's discrete actions; the planted bias is only there if
-    a bias can be planted.
+    Constant policies take the first or the last of an individual's discrete actions; `REJECTED` are only there if a
+    bias can be planted.
     """
     space = rules.action_space(rules.params)
     constant = [f"{CONSTANT}{action}" for action in (0, space.n - 1)] if isinstance(space, gym.spaces.Discrete) else []
-    return [RANDOM, *constant, *scripted_in(task_of(env_id), rules), *([PLANTED] if can_plant(rules) else [])]
+    return [RANDOM, *constant, *scripted_in(task_of(env_id), rules), *(REJECTED if can_plant(rules) else ())]
 
 
 def trainings(scale: Scale, env_id: str) -> Iterator[tuple[ArmKey, dict[str, Any]]]:
     """Yield the arms of an environment's trainings with their settings, beginning with the reward-only method."""
     from fair_envs.baselines.methods import named
 
+    rules = scale.rules(env_id)
     yield ArmKey(env_id, REWARD_ONLY), {}
     yield ArmKey(env_id, AGAIN), {}
-    if scale.rules(env_id).multi_agent:
+    if rules.multi_agent:
         yield ArmKey(env_id, ONE_NETWORK), {"sharing": "all"}
     for name, why in included(scale, env_id).items():
-        strength = named(name).strength
         if why or name == REWARD_ONLY:
             continue
-        if strength is None:
-            yield ArmKey(env_id, name), {}
-        else:
-            for value in strength.spread(scale.strengths):
-                yield ArmKey(env_id, name, value), strength.given(value)
+        method = named(name)
+        terms, knob = equal_terms(method, env_id, rules), method.strength
+        for value in [None] if knob is None else knob.spread(scale.strengths):
+            given = {} if knob is None or value is None else knob.given(value)
+            yield ArmKey(env_id, name, value), {**given, **terms, **in_unit(method, env_id, value)}
+
+
+EQUAL_TERMS: Mapping[str, Any] = {"measure": "rate", "signals": "record"}
+"""Settings with which methods learn from the number that is compared, and from nothing that others do not have."""
+
+TOLERATED = 0.5
+"""Tolerance of methods with another knob, as a part of what the reward-only policy has."""
+
+
+def equal_terms(method: Any, env_id: str, rules: Any) -> dict[str, Any]:
+    """Return the settings of `EQUAL_TERMS` that a method has; one that compares returns already keeps to them."""
+    own = {one.name for one in method.fields()}
+    terms = {name: value for name, value in EQUAL_TERMS.items() if name in own}
+    if method.trains_on(env_id, rules, {}) == "returns":
+        terms.pop("measure", None)
+    return terms
+
+
+def in_unit(method: Any, env_id: str, strength: float | None) -> dict[str, float]:
+    """Return a method's tolerance in the unit of its measure: a part of what the reward-only policy has."""
+    if method.tolerance is None:
+        return {}
+    limits = method.strength is not None and method.tolerance.setting in method.strength.settings
+    share = strength if limits and strength is not None else TOLERATED
+    return {method.tolerance.setting: share * units()[env_id][method.tolerance.method]}
+
+
+UNITS = Path(__file__).parent / "units.json"
+UNIT_SEEDS = (2000, 2001)  # which no result uses
+LAST_PART = 0.25  # of a training, over which its measure is averaged
+
+
+@functools.cache
+def units() -> dict[str, dict[str, float]]:
+    """Return what the reward-only policy has, by environment and the method whose training measures it."""
+    found: dict[str, dict[str, float]] = read_json(UNITS, dict)
+    return found
 
 
 def included(scale: Scale, env_id: str) -> dict[str, str]:
@@ -318,13 +375,14 @@ def trained(scale: Scale, key: ArmKey, given: Mapping[str, Any], seed: int) -> T
     from fair_envs.baselines.methods import named
 
     method = named(REWARD_ONLY if key.name in (AGAIN, ONE_NETWORK) else key.name)
-    own = {"steps": steps_of(scale, key.env_id, method), "seed": seed + AGAIN_SEEDS * (key.name == AGAIN), **given}
-    return TrainedCell(
-        env_id=key.env_id,
-        method=method.name,
-        given={**own, "parameters": dict(task_of(key.env_id).merged(scale.parameters))},
-        episodes=scale.episodes(key.env_id),
-    )
+    own = settings_of(scale, key.env_id, method, seed + AGAIN_SEEDS * (key.name == AGAIN), given)
+    return TrainedCell(env_id=key.env_id, method=method.name, given=own, episodes=scale.episodes(key.env_id))
+
+
+def settings_of(scale: Scale, env_id: str, method: Any, seed: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a training that differ from the method's recommended ones."""
+    own = {"steps": steps_of(scale, env_id, method), "seed": seed, **given}
+    return {**own, "parameters": dict(task_of(env_id).merged(scale.parameters))}
 
 
 def evaluated(env_id: str, policy: Any, *, seed: int, episodes: int, parameters: Mapping[str, Any]) -> Evaluation:
@@ -368,6 +426,56 @@ def fingerprint(found: Evaluation) -> str:
 def outcome(found: Evaluation) -> dict[str, Any]:
     """Return what a cell's record keeps of an evaluation: the columns, and the fingerprint of the exact result."""
     return {"numbers": numbers_of(found), "result": fingerprint(found)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitCell(Job):
+    """A training that maximises the reward only, for the mean of the measure in which a tolerance is given.
+
+    Attributes:
+        env_id: The environment.
+        method: Name of the method.
+        given: Settings that differ from its recommended ones.
+        column: The metric with the mean of the measure in a rollout.
+    """
+
+    env_id: str
+    method: str
+    given: Mapping[str, Any]
+    column: str
+
+    def work(self, part: Path) -> Mapping[str, Any]:
+        """Return the mean of the measure over the last part of the training."""
+        started = time.process_time()
+        with TemporaryDirectory() as folder:
+            train(self.method, self.env_id, self.given, Path(folder) / RUN)
+            steps, values = course(Path(folder) / RUN, self.column)
+        late = steps > (1 - LAST_PART) * steps[-1]
+        return {"seconds": time.process_time() - started, "numbers": {"unit": float(np.nanmean(values[late]))}}
+
+
+def unit_cells(scale: Scale) -> dict[ArmKey, list[UnitCell]]:
+    """Return the cells of the units of all tolerances."""
+    from fair_envs.baselines.methods import methods, named
+
+    found = {}
+    tolerances = {one.tolerance.method: one.tolerance for one in methods() if one.tolerance is not None}
+    for env_id in scale.tasks or TABLE:
+        rules = scale.rules(env_id)
+        for name, tolerance in tolerances.items():
+            method = named(name)
+            if method.plays(env_id, rules, {}):
+                given = {**equal_terms(method, env_id, rules), **tolerance.off}
+                found[ArmKey(env_id, name)] = [
+                    UnitCell(
+                        env_id=env_id,
+                        method=name,
+                        given=settings_of(scale, env_id, method, seed, given),
+                        column=tolerance.column,
+                    )
+                    for seed in UNIT_SEEDS
+                ]
+    return found
 
 
 def stored_numbers(key: ArmKey, folder: Path) -> Mapping[str, float]:

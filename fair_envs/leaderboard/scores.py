@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fair_envs.experiments.seeds import Arm
-from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, PLANTED, RANDOM, REWARD_ONLY, ArmKey
+from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, RANDOM, REJECTED, REWARD_ONLY, ArmKey
 from fair_envs.metrics import Estimate
 from fair_envs.metrics.inference import (
     interquartile_mean,
@@ -60,7 +60,7 @@ class TaskBoard:
         return {
             name: self.arms[ArmKey(self.env_id, name)]
             for name in self.untrained
-            if name not in self.bounds and name not in (RANDOM, PLANTED)
+            if name not in self.bounds and name not in (RANDOM, *REJECTED)
         }
 
     def of(self, method: str) -> dict[ArmKey, Arm]:
@@ -334,7 +334,7 @@ def boards_of(arms: Mapping[ArmKey, Arm]) -> list[TaskBoard]:
     for env_id in dict.fromkeys(key.env_id for key in arms):
         own = {key: arm for key, arm in arms.items() if key.env_id == env_id}
         task = task_of(env_id)
-        known = (RANDOM, PLANTED, *task.scripted)
+        known = (RANDOM, *REJECTED, *task.scripted)
         names = [key.name for key in own if key.name in known or key.name.startswith(CONSTANT)]
         rules: Any = task.rules()
         bounds = {name for name in names if name in task.scripted and scripted(rules, name).uses_truth}
