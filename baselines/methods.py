@@ -66,7 +66,7 @@ class Strength(NamedTuple):
     Attributes:
         settings: Names of the settings that have the value.
         values: Values from weak to strong, the same for every environment. If the setting is a `Tolerance`, they are
-            parts of what the reward-only policy has.
+            parts of what the method has without it.
     """
 
     settings: tuple[str, ...]
@@ -83,7 +83,7 @@ class Strength(NamedTuple):
 
 
 SHARES = (0.75, 0.5, 0.25, 0.1)
-"""Strengths of methods whose knob is a limit: parts of what the reward-only policy has."""
+"""Strengths of methods whose knob is a limit: parts of what the method has without it."""
 
 UNLIMITED = 1e6  # a limit that no measure reaches
 

@@ -80,7 +80,7 @@ def units(
     jobs: Annotated[int, typer.Option(help="Number of parallel trainings.", min=1)] = 2,
     progress: ShowProgress = True,
 ) -> None:
-    """Measure what reward-only policies have, the unit of limits and tolerances, and print it as JSON."""
+    """Measure what methods have without their limit or tolerance, which is its unit, and print it as JSON."""
     from fair_envs.leaderboard.board import measure_units
 
     typer.echo(json.dumps(measure_units(out, scale=scale, jobs=jobs, progress=progress), indent=1))

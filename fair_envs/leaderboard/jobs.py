@@ -313,7 +313,7 @@ EQUAL_TERMS: Mapping[str, Any] = {"measure": "rate", "signals": "record"}
 """Settings with which methods learn from the number that is compared, and from nothing that others do not have."""
 
 TOLERATED = 0.5
-"""Tolerance of methods with another knob, as a part of what the reward-only policy has."""
+"""Tolerance of methods with another knob, as a part of what the method has without its knob."""
 
 
 def equal_terms(method: Any, env_id: str, rules: Any) -> dict[str, Any]:
@@ -326,7 +326,7 @@ def equal_terms(method: Any, env_id: str, rules: Any) -> dict[str, Any]:
 
 
 def in_unit(method: Any, env_id: str, strength: float | None) -> dict[str, float]:
-    """Return a method's tolerance in the unit of its measure: a part of what the reward-only policy has."""
+    """Return a method's tolerance in the unit of its measure: a part of what it has without the tolerance."""
     if method.tolerance is None:
         return {}
     limits = method.strength is not None and method.tolerance.setting in method.strength.settings
@@ -341,7 +341,7 @@ LAST_PART = 0.25  # of a training, over which its measure is averaged
 
 @functools.cache
 def units() -> dict[str, dict[str, float]]:
-    """Return what the reward-only policy has, by environment and the method whose training measures it."""
+    """Return the means of measures in trainings without a limit or tolerance, by environment and method."""
     found: dict[str, dict[str, float]] = read_json(UNITS, dict)
     return found
 

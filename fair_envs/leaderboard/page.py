@@ -12,7 +12,17 @@ from fair_envs.experiments import tables
 from fair_envs.experiments.figures import dot_plot, pyplot, save_figure
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, write_rows
 from fair_envs.leaderboard.controls import Control, check, controls
-from fair_envs.leaderboard.jobs import AGAIN, RANDOM, REWARD_ONLY, ArmKey, Scale, included, scales
+from fair_envs.leaderboard.jobs import (
+    AGAIN,
+    RANDOM,
+    REWARD_ONLY,
+    UNITS,
+    ArmKey,
+    Scale,
+    equal_terms,
+    included,
+    scales,
+)
 from fair_envs.leaderboard.scores import LITTLE, Score, TaskBoard, boards_of, scores
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.registration import TABLE as IDS
@@ -104,6 +114,7 @@ class Page:
             yield task_of(board.env_id).summary + (f" **No scores: {board.unscored}.**" if board.unscored else "")
             yield f"![Performance against unfairness]({board.env_id}.png)"
             yield task_table(board)
+            yield learned_from(board)
         yield "## How it was made"
         yield self.made()
 
@@ -197,7 +208,8 @@ class Page:
             "parts of PPO's gap, mean over tasks; a negative change of both is levelling down. *A rule does about as "
             f"well*: performance at most {LITTLE:g} lower on the scale from random to PPO, and a gap at most its noise "
             "floor larger. "
-            "*Strengths*: the best strength over all seeds, with the number of tasks on which it is. In the tables of "
+            "*Strengths*: the best strength over all seeds, with the number of tasks on which it is; of methods with a "
+            "limit, it is the limit in parts of what the method has without one. In the tables of "
             "the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the change of "
             "performance relative to PPO's, and brackets hold Student's intervals over seeds."
         )
@@ -220,8 +232,11 @@ class Page:
             f"training. The rows in `{TABLE}` were made by the code {', '.join(codes)}; each has the hash of its exact "
             "result. `fair-envs leaderboard verify ROW --out FOLDER` plays the policy of a row again and compares the "
             "result to the bit; with `--retrain` it trains it first. Settings are each method's recommended ones, "
-            "which differ between tasks with several agents and those with one decision-maker; nothing was tuned on "
-            f"the seeds of the results.{self._left_out()}"
+            "which differ between tasks with several agents and those with one decision-maker, with two exceptions: "
+            "methods learn from the rate that is compared where they have a setting for it, and from nothing that only "
+            "a part of them can observe; limits and tolerances are parts of what the method has without them, from "
+            f"trainings with other seeds (`{UNITS.name}`). Nothing was tuned on the seeds of the results."
+            f"{self._left_out()}"
         )
 
 
@@ -230,6 +245,21 @@ def left_out(scale: Scale) -> dict[str, str]:
     return {
         f"{env_id}/{name}": why for env_id in scale.tasks or IDS for name, why in included(scale, env_id).items() if why
     }
+
+
+def learned_from(board: TaskBoard) -> str:
+    """Return what the methods of a task learn from besides the reward."""
+    from fair_envs.baselines.methods import named, names
+
+    rules, known = task_of(board.env_id).rules(), names()
+    found: dict[str, list[str]] = {}
+    for name in board.methods:
+        if name in known:
+            method = named(name)
+            about = method.trains_on(board.env_id, rules, equal_terms(method, board.env_id, rules))
+            found.setdefault(about or "nothing", []).append(f"`{name}`")
+    listed = "; ".join(f"{about}: {', '.join(names)}" for about, names in found.items())
+    return f"What methods learn from besides the reward: {listed}."
 
 
 def task_table(board: TaskBoard) -> str:

@@ -17,6 +17,7 @@ from fair_envs.baselines.tasks.lending import LendingMassager, ScoreDistance
 from fair_envs.core.interactions import columns
 from fair_envs.faces.sb3 import LanesVecEnv
 from fair_envs.metrics import wasserstein
+from fair_envs.tasks import task_of
 
 LENDING, ATTENTION, EPIDEMIC = "FairLending-v0", "FairAttention-v0", "FairEpidemic-v0"
 SMALL: dict[str, Any] = {"steps": 64, "lanes": 4, "n_steps": 8, "batch_size": 16, "pi": (4,), "vf": (4,)}
@@ -90,8 +91,14 @@ def test_corrected_weights_are_those_of_the_decision_not_of_what_came_after(env_
     assert model.rollout_measures.weight.max() <= 1.05 and model.rollout_measures.weight.min() < 1
 
 
+def test_the_signals_of_the_record_are_those_of_the_task() -> None:
+    """A bank has the repayment probabilities in addition, which other methods do not use."""
+    assert task_for(LENDING, "record") == task_of(LENDING) != task_for(LENDING, "sound")
+    assert task_for(EPIDEMIC, "record") == task_for(EPIDEMIC, "sound")
+
+
 def test_unknown_signals_are_refused() -> None:
-    with pytest.raises(ValueError, match="signals must be one of sound, as_coded, got 'known'"):
+    with pytest.raises(ValueError, match="signals must be one of sound, record, as_coded, got 'known'"):
         long_term_settings(EPIDEMIC, signals="known")
 
 

@@ -294,3 +294,38 @@ def test_strengths_are_spread_from_weak_to_strong() -> None:
         if method.strength is not None:
             assert set(method.strength.settings) <= {one.name for one in method.fields()}
             assert len(method.strength.values) >= 4
+
+
+def arms_of(method: str, env_id: str) -> dict[float | None, dict[str, Any]]:
+    """Return the settings of a method's arms by their strength."""
+    found = jobs.trainings(jobs.scales()["small"], env_id)
+    return {key.strength: given for key, given in found if key.name == method}
+
+
+def test_limits_are_parts_of_what_the_reward_only_policy_has() -> None:
+    for env_id in IDS:
+        for method in ("cpo", "lagrangian"):
+            unit = jobs.units()[env_id][method]
+            limits = {strength: given["limit"] / unit for strength, given in arms_of(method, env_id).items()}
+            assert limits == pytest.approx({0.75: 0.75, 0.5: 0.5, 0.1: 0.1})
+        for given in arms_of("a-ppo", env_id).values():
+            assert given["delta"] == 0.5 * jobs.units()[env_id]["f-ppo-l"]
+
+
+def test_methods_learn_from_the_compared_rate_and_from_nothing_that_others_have_not() -> None:
+    assert arms_of("cpo", "FairHarvest-v0")[0.5]["measure"] == "rate"
+    assert arms_of("fair-ppo", TASK)[0.25]["measure"] == "rate"
+    assert "measure" not in arms_of("fair-ppo", "FairHarvest-v0")[0.25]  # it compares returns
+    assert arms_of("f-ppo", TASK)[1.0]["signals"] == "record"
+    assert set(arms_of("parity", TASK)[0.25]) == {"alpha"}
+
+
+def test_units_are_of_trainings_that_maximise_the_reward_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "scales", lambda: {"smoke": TINY})
+    found = board.measure_units(tmp_path / "out", scale="smoke", jobs=1, progress=False)
+    assert set(found[TASK]) == {"lagrangian", "f-ppo-l", "cpo"} and all(value > 0 for value in found[TASK].values())
+    cells = [cell for group in jobs.unit_cells(TINY).values() for cell in group]
+    assert {cell.given["seed"] for cell in cells} == {2000, 2001}
+    assert {cell.given.get("limit", cell.given.get("weight")) for cell in cells} == {1e6, 0.0}
+    again = board.measure_units(tmp_path / "out", scale="smoke", jobs=1, progress=False)  # nothing is trained again
+    assert again == found

@@ -12,7 +12,7 @@ pytest.importorskip("moocore")
 
 from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.leaderboard.controls import FailedControlError, check, controls
-from fair_envs.leaderboard.jobs import AGAIN, PLANTED, ArmKey
+from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, ArmKey
 from fair_envs.leaderboard.page import Page
 from fair_envs.leaderboard.scores import TaskBoard, areas, boards_of, points, scaled, score, scores
 from fair_envs.metrics.inference import probability_of_improvement
@@ -57,6 +57,7 @@ def board(methods: Mapping[Any, tuple[float, float]] | None = None, *, task: str
         "random": (0.0, 0.01),
         "max-reward": (0.9, 0.1),
         PLANTED: (0.5, 0.7),
+        PARTIAL: (0.8, 0.3),
         "ppo": (1.0, 0.4),
         AGAIN: (1.0001, 0.4001),
         **(methods or {}),
@@ -64,7 +65,7 @@ def board(methods: Mapping[Any, tuple[float, float]] | None = None, *, task: str
     }
     keys = {ArmKey(task, *(name if isinstance(name, tuple) else (name,))): point for name, point in found.items()}
     arms = {key: arm(key, *point) for key, point in keys.items()}
-    return TaskBoard(task, arms, ("random", "max-reward", PLANTED))
+    return TaskBoard(task, arms, ("random", "max-reward", PLANTED, PARTIAL))
 
 
 def test_performance_and_unfairness_are_scaled_by_random_and_reward_only() -> None:
@@ -244,38 +245,47 @@ def outcomes(*boards: TaskBoard) -> list[bool | None]:
 
 
 def test_all_controls_pass_where_all_is_well() -> None:
-    assert outcomes(board(), board(task="FairHiring-v0")) == [True, True, True]
+    assert outcomes(board(), board(task="FairHiring-v0")) == [True, True, True, True]
 
 
 def test_a_planted_bias_must_rank_last() -> None:
-    assert outcomes(board({"worse": (1.0, 0.8)})) == [False, True, True]
-    with pytest.raises(FailedControlError, match="a planted bias ranks last: FairLending-v0 5 of 6"):
+    assert outcomes(board({"worse": (1.0, 0.8)})) == [False, True, True, True]
+    with pytest.raises(FailedControlError, match="a planted bias ranks last: FairLending-v0 6 of 7"):
         check(controls([board({"worse": (1.0, 0.8)})]))
 
 
 def test_an_arm_that_is_as_unfair_or_undefined_is_no_failure() -> None:
-    assert outcomes(board({"tied": (1.0, 0.7), "undefined": (1.0, np.nan)})) == [True, True, True]
+    assert outcomes(board({"tied": (1.0, 0.7), "undefined": (1.0, np.nan)})) == [True, True, True, True]
+
+
+@pytest.mark.parametrize("gap", [0.28, 0.32])
+def test_a_bias_of_known_size_must_have_its_gap(gap: float) -> None:
+    assert outcomes(board({PARTIAL: (0.8, gap)})) == [True, False, True, True]
+
+
+def test_a_bias_of_known_size_must_be_between_random_decisions_and_the_planted_bias() -> None:
+    assert outcomes(board({PLANTED: (0.5, 0.299)}))[1] is False
 
 
 def test_random_decisions_must_be_at_the_noise_floor() -> None:
-    assert outcomes(board(random=(0.0, 0.1))) == [True, False, True]
+    assert outcomes(board(random=(0.0, 0.1))) == [True, True, False, True]
 
 
 @pytest.mark.parametrize("point", [(1.2, 0.4), (1.0, 0.5)])
 def test_the_same_method_must_not_differ(point: tuple[float, float]) -> None:
-    assert outcomes(board({AGAIN: point})) == [True, True, False]
+    assert outcomes(board({AGAIN: point})) == [True, True, True, False]
 
 
 def test_controls_that_no_task_has_are_not_applicable() -> None:
-    arms = {key: own for key, own in board().arms.items() if key.name not in (PLANTED, AGAIN)}
+    arms = {key: own for key, own in board().arms.items() if key.name not in (PLANTED, PARTIAL, AGAIN)}
     without = TaskBoard(TASK, arms, ("random", "max-reward"))
-    assert outcomes(without) == [None, None, None]
+    assert outcomes(without) == [None, None, None, None]
     check(controls([without]))
 
 
 def test_a_single_seed_cannot_pass_a_control() -> None:
     arms = {key: Arm(own.label, own.rows[:1]) for key, own in board().arms.items()}
-    assert outcomes(TaskBoard(TASK, arms, ("random", "max-reward", PLANTED))) == [True, False, False]
+    assert outcomes(TaskBoard(TASK, arms, ("random", "max-reward", PLANTED, PARTIAL))) == [True, False, False, False]
 
 
 def page(*boards: TaskBoard) -> Page:
@@ -322,6 +332,11 @@ def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None
 def test_boards_are_made_of_the_rows_of_a_table() -> None:
     found: Sequence[TaskBoard] = boards_of(page(board({("parity", 0.5): (0.8, 0.1)})).arms)
     assert [one.env_id for one in found] == [TASK]
-    assert found[0].untrained == ["random", "max-reward", PLANTED]
+    assert found[0].untrained == ["random", "max-reward", PLANTED, PARTIAL]
     assert found[0].methods == ["parity"]
     assert not found[0].bounds
+
+
+def test_the_page_says_what_methods_learn_from() -> None:
+    text = "\n".join(page(board({("a-ppo", 1.0): (0.8, 0.1), ("cpo", 0.5): (0.8, 0.1), "fair-e": (0.8, 0.1)})).parts())
+    assert "learn from besides the reward: short: `a-ppo`; rate: `cpo`; nothing: `fair-e`." in text
