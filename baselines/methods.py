@@ -86,6 +86,7 @@ SHARES = (0.75, 0.5, 0.25, 0.1)
 """Strengths of methods whose knob is a limit: parts of what the method has without it."""
 
 UNLIMITED = 1e6  # a limit that no measure reaches
+STILL = 1e-12  # a step that changes nothing
 
 
 class Tolerance(NamedTuple):
@@ -96,12 +97,18 @@ class Tolerance(NamedTuple):
         column: The metric of a training with the mean of the measure in a rollout.
         method: The method whose training has this metric.
         off: Settings with which that method maximises the reward only.
+        frozen: Settings with which it does not learn.
+        share: The tolerance of methods with another knob, as a part of what the method has without it.
+        gains: Settings that are multiplied with the measure, so that they are larger where it is smaller.
     """
 
     setting: str
     column: str
     method: str
     off: Mapping[str, float]
+    frozen: Mapping[str, float]
+    share: float = 0.5
+    gains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from fair_envs.baselines.eval_callback import with_evaluations
-from fair_envs.baselines.methods import SHARES, UNLIMITED, Method, Strength, Tolerance
+from fair_envs.baselines.methods import SHARES, STILL, UNLIMITED, Method, Strength, Tolerance
 from fair_envs.baselines.ppo.cpo import CPO
 from fair_envs.baselines.ppo.methods import evaluate, policy, without_measure
 from fair_envs.baselines.settings import COMMON, RECOMMENDED, SET_BY_RECOMMENDED, PPOSettings, recommended_preset
@@ -84,7 +84,9 @@ METHODS = (
         unsupported=without_measure,
         own=True,
         strength=Strength(("limit",), SHARES),
-        tolerance=Tolerance("limit", "train/measured", method="cpo", off={"limit": UNLIMITED}),
+        tolerance=Tolerance(
+            "limit", "train/measured", method="cpo", off={"limit": UNLIMITED}, frozen={"max_kl": STILL}
+        ),
         trains_on=lambda env_id, rules, given: given.get("measure", CPOTraining.measure),
         note=never_limited,
         unused=frozenset({"clip_range", "ent_coef", "vf_coef"}),

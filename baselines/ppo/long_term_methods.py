@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fair_envs.baselines.eval_callback import with_evaluations
-from fair_envs.baselines.methods import Method, Strength, Test, Tolerance
+from fair_envs.baselines.methods import SHARES, STILL, Method, Strength, Test, Tolerance
 from fair_envs.baselines.ppo.long_term_evaluation import evaluate_long_term
 from fair_envs.baselines.ppo.long_term_training import (
     LongTermTraining,
@@ -52,8 +52,15 @@ KNOBS: Mapping[str, Strength] = {
 
 
 TRAINS_ON: Mapping[str, str] = {"a-ppo": "short", "f-ppo": "short, long", "f-ppo-l": "short, long", "f-ppo-s": "short"}
-TOLERANCE = Tolerance("delta", "train/short_term", method="f-ppo-l", off={"weight": 0.0, "bonus_weight": 0.0})
-"""F-PPO-S does not read it."""
+TOLERANCE = Tolerance(
+    "delta",
+    "train/short_term",
+    method="f-ppo-l",
+    off={"weight": 0.0, "bonus_weight": 0.0},
+    frozen={"learning_rate": STILL},
+)
+TOLERANCES = {"a-ppo": TOLERANCE._replace(share=min(SHARES)), "f-ppo": TOLERANCE, "f-ppo-l": TOLERANCE}
+"""A-PPO has no reason to go below its tolerance; F-PPO's decides which of two terms applies; F-PPO-S reads none."""
 
 
 def trains_on(name: str) -> Callable[[str, Any, Mapping[str, Any]], str]:
@@ -123,7 +130,7 @@ METHODS = tuple(
         unsupported=without_own_massager if name == "f-ppo-s" else unsupported,
         own=True,
         strength=KNOBS.get(name),
-        tolerance=TOLERANCE if name in KNOBS else None,
+        tolerance=TOLERANCES.get(name),
         trains_on=trains_on(name),
         equals=without_massaging if name == "f-ppo" else lambda env_id, rules: "",
         unused=LAGRANGIAN_SETTINGS.union(*(settings for settings, _ in SETTINGS_BY_METHOD.values())) - own_settings,

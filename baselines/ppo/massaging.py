@@ -172,7 +172,8 @@ class RateMassager(DecisionMassager):
         if why := without_groups(rules):
             raise ValueError(f"env must have two decisions about one person whose groups it shows, got one that {why}")
         space, names = rules.observation_space(rules.params), rules.observed_features(rules.params)
-        self._columns = [names.index(name) for name in rules.spec.sensitive]
+        self._one_hot = not set(rules.spec.sensitive) <= set(names)
+        self._columns = [names.index(name) for name in (rules.spec.groups if self._one_hot else rules.spec.sensitive)]
         self._low, self._range = space.low[self._columns], (space.high - space.low)[self._columns]
         self._sizes = np.array([len(codes) for codes in rules.spec.sensitive.values()])
 
@@ -184,6 +185,9 @@ class RateMassager(DecisionMassager):
 
     def people(self, observation: NDArray[Any]) -> tuple[Ints, Ints]:
         """Return the groups, shape (B,), and the sensitive codes, shape (B, attributes), that observations show."""
+        if self._one_hot:
+            group = observation[:, self._columns].argmax(axis=1)
+            return group, np.stack(np.unravel_index(group, tuple(self._sizes)), axis=-1)
         shares = (observation[:, self._columns] - self._low) / self._range
         sensitive = np.rint(shares * (self._sizes - 1)).astype(np.int64)
         return np.ravel_multi_index(tuple(sensitive.T), tuple(self._sizes)), sensitive
@@ -193,12 +197,15 @@ def without_groups(rules: Any) -> str:
     """Return why `RateMassager` does not work with rules, or "".
 
     It needs two decisions about one person in each step, and observations in which entries named like the sensitive
-    attributes show their codes, evenly spaced between the bounds of the space.
+    attributes show their codes, evenly spaced between the bounds of the space, or entries named like the groups are 1
+    for the person's group and 0 for the others.
     """
     space = rules.action_space(rules.params)
     if rules.multi_agent or not rules.spec.one_person or not (isinstance(space, gym.spaces.Discrete) and space.n == 2):
         return "has other decisions"
     names = rules.observed_features(rules.params) if isinstance(rules, Rules) else ()
+    if set(rules.spec.groups) <= set(names):
+        return ""
     hidden = [name for name in rules.spec.sensitive if name not in names]
     return f"does not show {', '.join(hidden)} in its observations" if hidden else ""
 

@@ -117,6 +117,7 @@ METHODS = (
         name="sb3-ppo",
         summary="Stable-Baselines3's PPO, which also learns from steps in which an agent had no turn.",
         unused=FAIR_PPO_SETTINGS | FEN_SETTINGS | {"skip_idle", "equivariance"},
+        equals=lambda env_id, rules: "" if rules.multi_agent else "ppo",
         **SHARED,
     ),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fair_envs.baselines.eval_callback import with_evaluations
-from fair_envs.baselines.methods import SHARES, UNLIMITED, Method, Strength, Tolerance
+from fair_envs.baselines.methods import SHARES, STILL, UNLIMITED, Method, Strength, Tolerance
 from fair_envs.baselines.ppo.functions import OBJECTIVES
 from fair_envs.baselines.ppo.methods import evaluate, missing_measure, policy
 from fair_envs.baselines.ppo.objective_training import (
@@ -50,7 +50,16 @@ KNOBS: Mapping[str, Strength] = {
 }
 
 
-LIMITED = "lagrangian"  # the method with a limit
+TOLERANCES = {
+    "lagrangian": Tolerance(
+        "limit",
+        "train/measured",
+        method="lagrangian",
+        off={"limit": UNLIMITED},
+        frozen={"learning_rate": STILL},
+        gains=("proportional", "integral", "derivative"),
+    )
+}
 
 
 def preset_of(name: str) -> Callable[[str, Mapping[str, Any]], Mapping[str, Any]]:
@@ -108,9 +117,7 @@ METHODS = tuple(
         unused=SPECIFIC - OWN[name][0],
         own=True,
         strength=KNOBS[name],
-        tolerance=Tolerance("limit", "train/measured", method=name, off={"limit": UNLIMITED})
-        if name == LIMITED
-        else None,
+        tolerance=TOLERANCES.get(name),
         trains_on=lambda env_id, rules, given: given.get("measure", "rate"),
         note=never_limited,
         presets=RECOMMENDED,

@@ -13,6 +13,7 @@ from fair_envs.assessment import Evaluation
 from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.seeds import BEGUN, CELLS, DIGITS, Arm, SeedRow, begin, fill, read_rows
 from fair_envs.leaderboard.jobs import (
+    FLOOR,
     RUN,
     ArmKey,
     PolicyCell,
@@ -85,8 +86,8 @@ def run(
 
 def measure_units(
     out: Path, *, scale: str, jobs: int = 2, engine: str = "processes", progress: bool = True
-) -> dict[str, dict[str, float]]:
-    """Train the reward-only policy, and return what it has in each measure with a tolerance, see `jobs.units`.
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Train methods without their limit or tolerance, and return what they have in its measure, see `jobs.units`.
 
     Args:
         out: A folder, in which finished cells are kept.
@@ -105,10 +106,11 @@ def measure_units(
         raise FailedCellsError(
             {key: error for (key, _), error in filled.failed.items()}, sum(map(len, groups.values()))
         )
-    found: dict[str, dict[str, float]] = {}
-    for key in groups:
-        values = [row.numbers["unit"] for row in filled.rows if row.arm == str(key)]
-        found.setdefault(key.env_id, {})[key.name] = float(f"{np.mean(values):.3g}")
+    by_cell = {row.job: row.numbers["measured"] for row in filled.rows}
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for (env_id, name, field), group in groups.items():
+        unit = found.setdefault(env_id, {}).setdefault(name, {"value": 0.0, FLOOR: 0.0})
+        unit[field] = float(f"{np.mean([by_cell[cell.identity] for cell in group]):.3g}")
     return found
 
 

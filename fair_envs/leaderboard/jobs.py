@@ -247,17 +247,26 @@ def course(run: Path, column: str) -> tuple[Floats, Floats]:
 
 
 def learning(run: Path) -> dict[str, float]:
-    """Return the steps of a run, and the mean reward in its rollouts at a half, three quarters and the end of them."""
+    """Return a run's steps, its rewards at a half, three quarters and the end, and the late means of `FOLLOWED`."""
     found: dict[str, float] = {}
     if len(taken := course(run, STEPS)[0]):
         found["steps"] = end = float(taken[-1])
         steps, rewards = course(run, REWARDS)
         if len(steps):
             found |= {f"reward at {at:g}": float(np.interp(at * end, steps, rewards)) for at in (0.5, 0.75, 1)}
+        found |= {name: value for name in FOLLOWED if not np.isnan(value := late_mean(run, name))}
     return found
 
 
+def late_mean(run: Path, column: str) -> float:
+    """Return the mean of a run's metric over the last part of the training; NaN if it has none."""
+    steps, values = course(run, column)
+    return float(values[steps > (1 - LAST_PART) * steps[-1]].mean()) if len(steps) else np.nan
+
+
 STEPS, REWARDS = "time/total_timesteps", "rollout/reward"  # columns of a run's metrics
+FOLLOWED = ("train/measured", "train/short_term", "train/multiplier", "train/recovery")
+"""Metrics that show whether a limit was met."""
 
 Cell = TrainedCell | PolicyCell
 
@@ -312,38 +321,71 @@ def trainings(scale: Scale, env_id: str) -> Iterator[tuple[ArmKey, dict[str, Any
 EQUAL_TERMS: Mapping[str, Any] = {"measure": "rate", "signals": "record"}
 """Settings with which methods learn from the number that is compared, and from nothing that others do not have."""
 
-TOLERATED = 0.5
-"""Tolerance of methods with another knob, as a part of what the method has without its knob."""
-
 
 def equal_terms(method: Any, env_id: str, rules: Any) -> dict[str, Any]:
-    """Return the settings of `EQUAL_TERMS` that a method has; one that compares returns already keeps to them."""
+    """Return the settings of `EQUAL_TERMS` that a method has.
+
+    A method that compares returns already keeps to them. A rate with demand only at the end of an episode has no value
+    before, so there the measure of methods that follow one is their own.
+    """
     own = {one.name for one in method.fields()}
     terms = {name: value for name, value in EQUAL_TERMS.items() if name in own}
-    if method.trains_on(env_id, rules, {}) == "returns":
+    if task_of(env_id).rate_of(rules).once or method.trains_on(env_id, rules, {}) == "returns":
         terms.pop("measure", None)
     return terms
 
 
-def in_unit(method: Any, env_id: str, strength: float | None) -> dict[str, float]:
-    """Return a method's tolerance in the unit of its measure: a part of what it has without the tolerance."""
-    if method.tolerance is None:
-        return {}
-    limits = method.strength is not None and method.tolerance.setting in method.strength.settings
-    share = strength if limits and strength is not None else TOLERATED
-    return {method.tolerance.setting: share * units()[env_id][method.tolerance.method]}
+class Unit(NamedTuple):
+    """What a method has in its measure, over the last part of trainings that maximise the reward only.
+
+    Attributes:
+        value: The measure of the trained policy.
+        floor: That of a policy that did not learn, where such decisions treat groups alike; otherwise 0.
+    """
+
+    value: float
+    floor: float
+
+    @property
+    def room(self) -> float:
+        """How far the trained policy is above the floor; 0 or less: a limit would be met by chance or never."""
+        return self.value - self.floor
+
+    def part(self, share: float) -> float:
+        """Return the floor and a part of the room above it; without room, the part of the measure."""
+        return self.floor + share * self.room if self.room > 0 else share * self.value
 
 
-UNITS = Path(__file__).parent / "units.json"
-UNIT_SEEDS = (2000, 2001)  # which no result uses
+UNITS = Path(__file__).parent / "data" / "units.json"
 LAST_PART = 0.25  # of a training, over which its measure is averaged
+TYPICAL = 0.2  # the unit for which gains are recommended
 
 
 @functools.cache
-def units() -> dict[str, dict[str, float]]:
-    """Return the means of measures in trainings without a limit or tolerance, by environment and method."""
-    found: dict[str, dict[str, float]] = read_json(UNITS, dict)
-    return found
+def units() -> dict[str, dict[str, Unit]]:
+    """Return the units of tolerances, by environment and the method whose training has the measure."""
+    return {
+        env_id: {name: Unit(**unit) for name, unit in own.items()} for env_id, own in read_json(UNITS, dict).items()
+    }
+
+
+def in_unit(method: Any, env_id: str, strength: float | None) -> dict[str, float]:
+    """Return a method's tolerance in the unit of its measure, and the gains that multiply the measure."""
+    if method.tolerance is None:
+        return {}
+    unit, defaults = units()[env_id][method.tolerance.method], {one.name: one.default for one in method.fields()}
+    share = strength if limits(method) and strength is not None else method.tolerance.share
+    gains = {name: defaults[name] * TYPICAL / unit.value for name in method.tolerance.gains}
+    return {method.tolerance.setting: unit.part(share), **gains}
+
+
+def limits(method: Any) -> bool:
+    """Return whether the knob of a method is its tolerance."""
+    return (
+        method.strength is not None
+        and method.tolerance is not None
+        and (method.tolerance.setting in method.strength.settings)
+    )
 
 
 def included(scale: Scale, env_id: str) -> dict[str, str]:
@@ -352,11 +394,14 @@ def included(scale: Scale, env_id: str) -> dict[str, str]:
 
     rules, found = scale.rules(env_id), {}
     for method in methods():
-        if (scale.methods and method.name not in scale.methods) or not method.plays(env_id, rules, {}):
+        terms = equal_terms(method, env_id, rules)
+        if (scale.methods and method.name not in scale.methods) or not method.plays(env_id, rules, terms):
             continue
         same, least, steps = method.equals(env_id, rules), method.least(rules, {}), steps_of(scale, env_id, method)
         if same:
             found[method.name] = f"equals {same} here"
+        elif method.tolerance is not None and limits(method) and units()[env_id][method.tolerance.method].room <= 0:
+            found[method.name] = "limits a measure in which even random decisions, which treat groups alike, have more"
         elif steps < least:
             found[method.name] = f"has updated its networks a few times only after {least:,} steps, of {steps:,}"
         else:
@@ -430,7 +475,7 @@ def outcome(found: Evaluation) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitCell(Job):
-    """A training that maximises the reward only, for the mean of the measure in which a tolerance is given.
+    """A training for the mean of the measure in which a tolerance is given.
 
     Attributes:
         env_id: The environment.
@@ -449,36 +494,42 @@ class UnitCell(Job):
         started = time.process_time()
         with TemporaryDirectory() as folder:
             train(self.method, self.env_id, self.given, Path(folder) / RUN)
-            steps, values = course(Path(folder) / RUN, self.column)
-        late = steps > (1 - LAST_PART) * steps[-1]
-        return {"seconds": time.process_time() - started, "numbers": {"unit": float(np.nanmean(values[late]))}}
+            found = late_mean(Path(folder) / RUN, self.column)
+        return {"seconds": time.process_time() - started, "numbers": {"measured": found}}
 
 
-def unit_cells(scale: Scale) -> dict[ArmKey, list[UnitCell]]:
-    """Return the cells of the units of all tolerances."""
+UNIT_SEEDS = range(2000, 2005)  # which no result uses
+UNIT_SEEDS_OF_AGENTS = UNIT_SEEDS[:2]  # whose trainings take longer
+FLOOR = "floor"
+
+
+def unit_cells(scale: Scale) -> dict[tuple[str, str, str], list[UnitCell]]:
+    """Return the cells of the units of all tolerances, by environment, method, and the field of `Unit`."""
     from fair_envs.baselines.methods import methods, named
 
     found = {}
     tolerances = {one.tolerance.method: one.tolerance for one in methods() if one.tolerance is not None}
     for env_id in scale.tasks or TABLE:
         rules = scale.rules(env_id)
+        seeds = UNIT_SEEDS_OF_AGENTS if rules.multi_agent else UNIT_SEEDS
         for name, tolerance in tolerances.items():
-            method = named(name)
-            if method.plays(env_id, rules, {}):
-                given = {**equal_terms(method, env_id, rules), **tolerance.off}
-                found[ArmKey(env_id, name)] = [
+            method, fields = named(name), {"value": {}, **({FLOOR: tolerance.frozen} if can_plant(rules) else {})}
+            terms = equal_terms(method, env_id, rules)
+            for of, frozen in fields.items() if method.plays(env_id, rules, terms) else ():
+                given = {**terms, **tolerance.off, **frozen}
+                found[env_id, name, of] = [
                     UnitCell(
                         env_id=env_id,
                         method=name,
                         given=settings_of(scale, env_id, method, seed, given),
                         column=tolerance.column,
                     )
-                    for seed in UNIT_SEEDS
+                    for seed in seeds
                 ]
     return found
 
 
-def stored_numbers(key: ArmKey, folder: Path) -> Mapping[str, float]:
+def stored_numbers(key: object, folder: Path) -> Mapping[str, float]:
     """Return the columns of a finished cell."""
     numbers: Mapping[str, float] = read_json(folder / RECORD, dict)["numbers"]
     return numbers
