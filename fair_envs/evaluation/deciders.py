@@ -147,7 +147,7 @@ class Rejecting(Decider):
 
     Args:
         env: The environment, with any interface, or its rules.
-        probability: With which such a person is rejected. With two groups, it is the gap between their rates.
+        probability: With which such a person is rejected; the expected difference between the two kinds of groups.
 
     Raises:
         ValueError: The group is not observed, or the probability is not between 0 and 1.

@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, REJECTED, REWARD_ONLY, ArmKey
+from fair_envs.experiments.seeds import Arm
+from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, RATE_OF, REJECTED, REWARD_ONLY, ArmKey
 from fair_envs.leaderboard.scores import TaskBoard
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.metrics.inference import p_value, shown, shown_outside, welch
+from fair_envs.support.aliases import Floats
 
 
 class FailedControlError(RuntimeError):
@@ -33,7 +35,7 @@ def controls(boards: Sequence[TaskBoard]) -> list[Control]:
     """Return the outcomes of all controls."""
     return [
         planted_bias_is_last(boards),
-        partial_bias_has_its_gap(boards),
+        partial_bias_is_measured(boards),
         random_decisions_are_at_the_floor(boards),
         same_method_is_the_same(boards),
     ]
@@ -61,29 +63,42 @@ def planted_bias_is_last(boards: Sequence[TaskBoard]) -> Control:
 
 
 PRECISE = 0.03
-"""Largest half-width of the interval of a gap that counts as measured."""
+"""Largest half-width of the interval of a difference that counts as measured."""
 
 
-def partial_bias_has_its_gap(boards: Sequence[TaskBoard]) -> Control:
-    """Return whether a bias of known size has its gap, which is between those of random decisions and the planted bias.
+def partial_bias_is_measured(boards: Sequence[TaskBoard]) -> Control:
+    """Return whether a bias of known size is found, and its gap is between random decisions and the planted bias.
 
-    The groups are accepted with probability 1 and with a lower one, whatever their labels, so the gap of any rate that
-    conditions on labels is the difference. With few seeds, only differences above about `PRECISE` are found.
+    Whatever a person's label, the groups that the planted bias accepts are accepted, and the others with a lower
+    probability: the difference between their mean rates is known for every rate of decisions. (The gap is larger with
+    several groups, because it is the largest of several differences.)
     """
     known, evidence, differences, passed = REJECTED[PARTIAL], [], {}, []
     for board in boards:
         partial, planted = (board.arms.get(ArmKey(board.env_id, name)) for name in (PARTIAL, PLANTED))
         if partial is None or planted is None:
             continue
-        gap, random = partial.estimate("gap"), board.random.values("gap").mean()
-        differences[board.env_id] = mean_interval(partial.values("gap") - known)
-        passed.append(random < gap.value < planted.values("gap").mean() and gap.high - gap.low <= 2 * PRECISE)
-        evidence.append(f"{board.env_id} {gap.value:.3f} [{gap.low:.3f}, {gap.high:.3f}]")
+        found = mean_interval(advantage(partial, planted))
+        differences[board.env_id] = mean_interval(advantage(partial, planted) - known)
+        random, gap, most = (arm.values("gap").mean() for arm in (board.random, partial, planted))
+        passed.append(random < gap < most and found.high - found.low <= 2 * PRECISE)
+        evidence.append(f"{board.env_id} {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]")
     return Control(
-        f"a bias with a gap of {known:g} has it",
+        f"a bias of {known:g} is measured as such",
         None if not differences else all(passed) and _testable(differences) and not shown_outside(differences, 0),
         ", ".join(evidence) or "no task has one",
     )
+
+
+def advantage(arm: Arm, planted: Arm) -> Floats:
+    """Return each seed's mean rate of the groups that a planted bias accepts, minus that of the others."""
+    names = [name for name in arm.names if name.startswith(RATE_OF)]
+    accepted = [name for name in names if planted.values(name).mean() > 0.5]
+    means = [
+        np.mean([arm.values(name) for name in group], axis=0)
+        for group in (accepted, [name for name in names if name not in accepted])
+    ]
+    return np.asarray(means[0] - means[1])
 
 
 def random_decisions_are_at_the_floor(boards: Sequence[TaskBoard]) -> Control:

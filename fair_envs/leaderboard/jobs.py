@@ -35,12 +35,13 @@ ONE_NETWORK = "ppo, one network"
 PLANTED = "planted bias"
 PARTIAL = "partial bias"
 REJECTED = {PLANTED: 1.0, PARTIAL: 0.3}
-"""Policies that accept everyone, but reject people outside one group with this probability: their gap is known."""
+"""Policies that accept everyone, but reject people outside one group with this probability."""
 
 RANDOM = "random"
 CONSTANT = "constant "  # prefix of the policies that always take one action
 SHUFFLES = 50  # relabellings of a noise floor
 AGAIN_SEEDS = 1000  # first seed of `AGAIN`
+RATE_OF = "rate of "  # prefix of the columns with the rates of groups
 RUN = "run"  # the folder of a cell's run
 
 
@@ -452,7 +453,7 @@ def numbers_of(found: Evaluation) -> dict[str, float]:
     gap = found.gap
     numbers = {"performance": found.performance.value, "gap": gap.value, "noise": gap.noise, "limit": gap.limit}
     rates = {name: rate.value for name, rate in found.rates.items()}
-    numbers |= {f"rate of {name}": value for name, value in rates.items()}
+    numbers |= {f"{RATE_OF}{name}": value for name, value in rates.items()}
     numbers |= {"worst": float(np.nanmin([*rates.values()])), "best": float(np.nanmax([*rates.values()]))}
     for section in ("short-term", "long-term"):
         rows = [row for row in found.rows if row.section == section]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fair_envs.experiments.seeds import Arm
-from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, RANDOM, REJECTED, REWARD_ONLY, ArmKey
+from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, RANDOM, RATE_OF, REJECTED, REWARD_ONLY, ArmKey
 from fair_envs.metrics import Estimate
 from fair_envs.metrics.inference import (
     interquartile_mean,
@@ -193,7 +193,7 @@ class TaskBoard:
         It performs at least as well, and the rate of each group is at least as high (means over seeds).
         """
         trained = [arm for name in [*self.methods, REWARD_ONLY] for arm in self.of(name).values()]
-        numbers = ["performance", *(name for name in self.reward_only.names if name.startswith("rate of "))]
+        numbers = ["performance", *(name for name in self.reward_only.names if name.startswith(RATE_OF))]
 
         def levels(arm: Arm) -> Floats:
             return np.array([arm.values(name).mean() for name in numbers])

@@ -302,30 +302,62 @@ def arms_of(method: str, env_id: str) -> dict[float | None, dict[str, Any]]:
     return {key.strength: given for key, given in found if key.name == method}
 
 
-def test_limits_are_parts_of_what_the_reward_only_policy_has() -> None:
+def test_limits_are_parts_of_the_room_above_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = jobs.Unit(value=0.5, floor=0.1)
+    monkeypatch.setattr(jobs, "units", lambda: {TASK: dict.fromkeys(("cpo", "lagrangian", "f-ppo-l"), unit)})
+    for method in ("cpo", "lagrangian"):
+        limits = {strength: given["limit"] for strength, given in arms_of(method, TASK).items()}
+        assert limits == pytest.approx({0.75: 0.4, 0.5: 0.3, 0.1: 0.14})
+    assert {given["delta"] for given in arms_of("a-ppo", TASK).values()} == {0.1 + 0.1 * 0.4}
+    assert {given["delta"] for given in arms_of("f-ppo", TASK).values()} == {0.1 + 0.5 * 0.4}
+    (gains,) = {(given["proportional"], given["integral"]) for given in arms_of("lagrangian", TASK).values()}
+    assert gains == pytest.approx((5 * 0.2 / 0.5, 0.1 * 0.2 / 0.5))
+
+
+def test_a_method_with_a_limit_is_left_out_where_fair_decisions_have_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    units = {name: jobs.Unit(value=0.2, floor=0.1) for name in ("lagrangian", "f-ppo-l")}
+    monkeypatch.setattr(jobs, "units", lambda: {TASK: {**units, "cpo": jobs.Unit(value=0.2, floor=0.3)}})
+    found = jobs.included(jobs.scales()["small"], TASK)
+    assert "random decisions" in found["cpo"] and found["lagrangian"] == found["a-ppo"] == ""
+    assert jobs.Unit(value=0.2, floor=0.3).part(0.5) == 0.1
+
+
+def test_every_arm_of_the_scale_small_can_be_trained() -> None:
+    from fair_envs.baselines.methods import named
+
+    scale = jobs.scales()["small"]
     for env_id in IDS:
-        for method in ("cpo", "lagrangian"):
-            unit = jobs.units()[env_id][method]
-            limits = {strength: given["limit"] / unit for strength, given in arms_of(method, env_id).items()}
-            assert limits == pytest.approx({0.75: 0.75, 0.5: 0.5, 0.1: 0.1})
-        for given in arms_of("a-ppo", env_id).values():
-            assert given["delta"] == 0.5 * jobs.units()[env_id]["f-ppo-l"]
+        assert set(jobs.units()[env_id]) == {"cpo", "f-ppo-l", "lagrangian"}
+        for key, given in jobs.trainings(scale, env_id):
+            cell = jobs.trained(scale, key, given, 0)
+            named(cell.method).configured({"env_id": env_id, **cell.given})
 
 
 def test_methods_learn_from_the_compared_rate_and_from_nothing_that_others_have_not() -> None:
-    assert arms_of("cpo", "FairHarvest-v0")[0.5]["measure"] == "rate"
-    assert arms_of("fair-ppo", TASK)[0.25]["measure"] == "rate"
+    (cpo,) = {given["measure"] for given in arms_of("cpo", "FairHarvest-v0").values()}
+    assert cpo == arms_of("fair-ppo", TASK)[0.25]["measure"] == "rate"
     assert "measure" not in arms_of("fair-ppo", "FairHarvest-v0")[0.25]  # it compares returns
+    assert "measure" not in arms_of("cpo", "FairPursuit-v0")[0.5]  # captures count at the end of an episode
     assert arms_of("f-ppo", TASK)[1.0]["signals"] == "record"
     assert set(arms_of("parity", TASK)[0.25]) == {"alpha"}
 
 
+def test_methods_that_equal_ppo_are_left_out() -> None:
+    assert jobs.included(jobs.scales()["small"], TASK)["sb3-ppo"] == "equals ppo here"
+    assert jobs.included(jobs.scales()["small"], "FairTraffic-v0")["sb3-ppo"] == ""
+
+
 def test_units_are_of_trainings_that_maximise_the_reward_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board, "scales", lambda: {"smoke": TINY})
+    monkeypatch.setattr(jobs, "UNIT_SEEDS", (2000,))
     found = board.measure_units(tmp_path / "out", scale="smoke", jobs=1, progress=False)
-    assert set(found[TASK]) == {"lagrangian", "f-ppo-l", "cpo"} and all(value > 0 for value in found[TASK].values())
-    cells = [cell for group in jobs.unit_cells(TINY).values() for cell in group]
-    assert {cell.given["seed"] for cell in cells} == {2000, 2001}
-    assert {cell.given.get("limit", cell.given.get("weight")) for cell in cells} == {1e6, 0.0}
+    assert set(found[TASK]) == {"lagrangian", "f-ppo-l", "cpo"}
+    assert all(unit["value"] > 0 and unit["floor"] > 0 for unit in found[TASK].values())
+    groups = jobs.unit_cells(TINY)
+    assert {cell.given.get("limit", cell.given.get("weight")) for (cell,) in groups.values()} == {1e6, 0.0}
+    assert [
+        groups[TASK, name, "floor"][0].given.get(knob)
+        for name, knob in (("cpo", "max_kl"), ("f-ppo-l", "learning_rate"))
+    ] == [1e-12] * 2
     again = board.measure_units(tmp_path / "out", scale="smoke", jobs=1, progress=False)  # nothing is trained again
     assert again == found

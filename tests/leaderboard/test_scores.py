@@ -39,7 +39,7 @@ def arm(
                 "noise": noise,
                 "limit": 2 * noise,
                 "rate of advantaged": ahead,
-                "rate of disadvantaged": behind,
+                "rate of disadvantaged": behind + 0.1 * shift,
                 "worst": min(ahead, behind),
                 "best": max(ahead, behind),
                 "short-term": gap,
@@ -258,13 +258,18 @@ def test_an_arm_that_is_as_unfair_or_undefined_is_no_failure() -> None:
     assert outcomes(board({"tied": (1.0, 0.7), "undefined": (1.0, np.nan)})) == [True, True, True, True]
 
 
-@pytest.mark.parametrize("gap", [0.28, 0.32])
-def test_a_bias_of_known_size_must_have_its_gap(gap: float) -> None:
-    assert outcomes(board({PARTIAL: (0.8, gap)})) == [True, False, True, True]
+@pytest.mark.parametrize("behind", [0.68, 0.72])
+def test_a_bias_of_known_size_must_be_found(behind: float) -> None:
+    found = board()
+    key = ArmKey(TASK, PARTIAL)
+    found.arms[key] = arm(key, 0.8, 0.3, rates=(1.0, behind))  # type: ignore[index]
+    assert outcomes(found) == [True, False, True, True]
 
 
 def test_a_bias_of_known_size_must_be_between_random_decisions_and_the_planted_bias() -> None:
-    assert outcomes(board({PLANTED: (0.5, 0.299)}))[1] is False
+    found = board()
+    found.arms[ArmKey(TASK, PLANTED)] = arm(ArmKey(TASK, PLANTED), 0.5, 0.299, rates=(0.8, 0.1))  # type: ignore[index]
+    assert outcomes(found)[1] is False
 
 
 def test_random_decisions_must_be_at_the_noise_floor() -> None:
