@@ -21,7 +21,9 @@ from fair_envs.leaderboard.jobs import (
     Scale,
     equal_terms,
     included,
+    limits,
     scales,
+    units,
 )
 from fair_envs.leaderboard.scores import LITTLE, Score, TaskBoard, boards_of, scores
 from fair_envs.metrics import Estimate, mean_interval
@@ -211,7 +213,8 @@ class Page:
             "*Strengths*: the best strength over all seeds, with the number of tasks on which it is; of methods with a "
             "limit, it is the limit in parts of what the method has without one. In the tables of "
             "the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the change of "
-            "performance relative to PPO's, and brackets hold Student's intervals over seeds."
+            "performance relative to PPO's, *limit missed* says that the limited measure is shown to be above the "
+            "limit in the last quarter of the trainings, and brackets hold Student's intervals over seeds."
         )
 
     def _left_out(self) -> str:
@@ -262,6 +265,18 @@ def learned_from(board: TaskBoard) -> str:
     return f"What methods learn from besides the reward: {listed}."
 
 
+def missed(key: ArmKey, arm: Arm) -> bool:
+    """Return whether the measure that an arm limits is shown to be above its limit at the end of the trainings."""
+    from fair_envs.baselines.methods import named, names
+
+    if key.strength is None or key.name not in names():
+        return False
+    tolerance = named(key.name).tolerance
+    if tolerance is None or not limits(named(key.name)):
+        return False
+    return arm.estimate(tolerance.column).low > units()[key.env_id][tolerance.method].part(key.strength)
+
+
 def task_table(board: TaskBoard) -> str:
     """Return the table of a task: random and scripted policies first, then the reward-only method."""
     header = ["arm", "performance", "gap", "noise floor", "short", "long", "worst-off group", "best-off group",
@@ -271,6 +286,7 @@ def task_table(board: TaskBoard) -> str:
     rows: list[list[tables.Cell]] = []
     for key, arm in board.arms.items():
         name = str(key).partition("/")[2] + (" (bound)" if key.name in board.bounds else "")
+        name += " (limit missed)" if missed(key, arm) else ""
         price = "" if key.name == REWARD_ONLY else tables.show(arm.price(board.reward_only, "performance"), digits=1)
         seconds = np.mean([row.seconds for row in arm.rows])
         rows.append(

@@ -12,8 +12,8 @@ pytest.importorskip("moocore")
 
 from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.leaderboard.controls import FailedControlError, check, controls
-from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, ArmKey
-from fair_envs.leaderboard.page import Page
+from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, ArmKey, Unit
+from fair_envs.leaderboard.page import Page, task_table
 from fair_envs.leaderboard.scores import TaskBoard, areas, boards_of, points, scaled, score, scores
 from fair_envs.metrics.inference import probability_of_improvement
 
@@ -340,6 +340,18 @@ def test_boards_are_made_of_the_rows_of_a_table() -> None:
     assert found[0].untrained == ["random", "max-reward", PLANTED, PARTIAL]
     assert found[0].methods == ["parity"]
     assert not found[0].bounds
+
+
+@pytest.mark.parametrize(("measured", "said"), [(0.4, True), (0.2, False)])
+def test_an_arm_that_misses_its_limit_is_marked(measured: float, said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fair_envs.leaderboard.page.units", lambda: {TASK: {"cpo": Unit(value=0.5, floor=0.1)}})
+    found, key = board({("cpo", 0.5): (0.8, 0.1)}), ArmKey(TASK, "cpo", 0.5)
+    rows = [
+        replace(row, numbers={**row.numbers, "train/measured": measured + 0.01 * row.seed})
+        for row in found.arms[key].rows
+    ]
+    found.arms[key] = Arm(str(key), rows)  # type: ignore[index]
+    assert ("| cpo/0.5 (limit missed) |" in task_table(found)) is said  # the limit is 0.3
 
 
 def test_the_page_says_what_methods_learn_from() -> None:
