@@ -8,7 +8,7 @@ INSTALLED := .venv/.installed
 # hundreds of processes that tests start reads the modules' bytecode rather than compile them again.
 QUIETLY := OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo test test-uncompiled test-compiled fuzz lint format bench clean
+.PHONY: demo test test-uncompiled test-compiled fuzz lint format bench docs docs-serve clean
 
 demo: $(INSTALLED)
 	$(BIN)/fair-envs demo
@@ -41,13 +41,23 @@ format: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/fair-envs bench
 
+# The website. Warnings are errors, and every link within it is checked.
+SITE := docs/_build/html
+
+docs: $(INSTALLED)
+	$(QUIETLY) $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs $(SITE)
+	$(BIN)/python docs/_links.py $(SITE)
+
+docs-serve: docs
+	$(BIN)/python -m http.server --directory $(SITE)
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist fair_envs.egg-info
+	rm -rf .venv docs/_build docs/api docs/environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist fair_envs.egg-info
 	find baselines benchmarks fair_envs tests wrappers -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an installation that broke off is taken up again.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python must be 3.10 or later, got " + sys.version if sys.version_info < (3, 10) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[all,dev]"
+	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[all,dev,docs]"
 	touch $@

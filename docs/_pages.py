@@ -66,7 +66,7 @@ def complete(app: Sphinx, name: str, source: list[str]) -> None:
     """Give a page its title if it has none, links to pages of the website, and the pages of its folder as children."""
     path = DOCS / name
     text = linked(source[0], "")
-    if not text.startswith(("# ", "```{")):
+    if not text.startswith(("# ", "---\n")):
         text = f"# {path.parent.name}: {path.name}\n\n{text}"
     excluded = [DOCS / folder for folder in app.config.exclude_patterns]
     inside = [
@@ -228,7 +228,9 @@ PARTS = (
 def api_index() -> str:
     """Return the page that lists the parts of the reference."""
     listed = "\n".join(part.page for part in PARTS)
-    return f"# API reference\n\nAll public names, by what they are for.\n\n```{{toctree}}\n:maxdepth: 2\n\n{listed}\n```"
+    return (
+        f"# API reference\n\nAll public names, by what they are for.\n\n```{{toctree}}\n:maxdepth: 2\n\n{listed}\n```"
+    )
 
 
 def first_page(thing: Any) -> str:
@@ -280,6 +282,7 @@ def skip_fields(app: Sphinx, what: str, name: str, thing: Any, skip: bool, optio
 
 TABLE_ROW = re.compile(r"^\|(.*)\|$")
 BLOCK = re.compile(r"^\$\$(.*)\$\$$")
+PIPE = re.compile(r"(``[^`]*``|`[^`]*`)|\|")  # in reStructuredText, |D| is a substitution
 FORMULA = re.compile(r"\$([^$]+)\$")
 
 
@@ -303,9 +306,9 @@ def to_rst(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: l
                 continue
             if not (found and found[-1].startswith(f"{indent}     -")):
                 found += [f"{indent}.. list-table::", f"{indent}   :header-rows: 1", ""]
-            found += [f"{indent}   {'* -' if first else '  -'} {cell}" for first, cell in zip([True] + [False] * len(cells), cells)]
+            found += [f"{indent}   {'  -' if place else '* -'} {cell}" for place, cell in enumerate(cells)]
         else:
-            found.append(FORMULA.sub(r":math:`\1`", line))
+            found.append(PIPE.sub(lambda match: match.group(1) or r"\|", FORMULA.sub(r":math:`\1`", line)))
     lines[:] = found
 
 

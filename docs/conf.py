@@ -14,11 +14,11 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "_mathml",
     "_pages",
 ]
 source_suffix = {".md": "markdown"}
@@ -31,6 +31,7 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 napoleon_use_ivar = True  # attributes are described once, in their class
 autosummary_generate = False
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "fair-envs"
 html_static_path = ["_static"]
