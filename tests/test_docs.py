@@ -26,6 +26,8 @@ PAGES = [
     "docs/evaluation.md",
     "docs/long-term.md",
     "docs/own-environment.md",
+    "docs/index.md",
+    "docs/quickstart.md",
 ]
 FILE = re.compile(r"^File: `([^`]+)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
