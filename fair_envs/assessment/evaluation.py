@@ -33,6 +33,7 @@ from fair_envs.assessment.pooling import (
     resampled,
     shuffled,
     shuffled_totals,
+    totals_by,
     totals_of_episodes,
 )
 from fair_envs.assessment.recording import MEMBERSHIPS, WHO, Batch, Followed, Recorder
@@ -65,6 +66,8 @@ REPLAYS = 20  # shuffles with which measures are computed again, which takes lon
 LIMIT = 0.95
 SUCCESS = "successful episodes"  # the performance that is a share of the episodes
 SHUFFLED = "shuffled gaps"  # in `Evaluation.of_episodes`
+COURSE, TIMES_OF_COURSE = "course", "times of the course"  # there
+STRATA = "strata: "  # there, before the name of a legitimate factor
 TIMES = 50  # points of the curve of the gap
 
 NOTIONS: Mapping[str, tuple[Rate, ...]] = {
@@ -359,6 +362,8 @@ class Plan:
         yield from self._pooled([*self._of_rate(), *self._of_notions(played), *self._of_welfare()], played)
         for name, title in (("short", "short-term"), ("long", "long-term")):
             yield from self._of_measure(name, title, played)
+        self.of_episodes |= dict(self._totals_of_strata(played.people))
+        self.of_episodes |= {TIMES_OF_COURSE: played.times.astype(np.float64), COURSE: played.totals.sum(axis=1)}
         if self.seen.multi_agent:
             for welfare, function in WELFARE.items():
                 found = within(self._mean(function(played.rewards)), WELFARE_BOUNDS.get(welfare))
@@ -444,6 +449,14 @@ class Plan:
                         yield from _signed("notion", "conditional_parity", within, 0, prefix=of)
                     else:
                         yield Compared("notion", "conditional_parity", f"{of}largest", within, Largest())
+
+    def _totals_of_strata(self, people: People) -> Iterator[tuple[str, Floats]]:
+        """Yield the benefits and demands of the groups in the task's rate by the values of each legitimate factor."""
+        count = len(self.recorder.group_names)
+        for factor, (name, values) in enumerate(self.seen.spec.legitimate.items()):
+            cell = np.where(people.group >= 0, people.group * len(values) + people.legitimate[:, factor], -1)
+            totals = totals_by(cell, people.sums[:, 0], count=count * len(values))
+            yield f"{STRATA}{name}", totals.reshape(count, len(values), 2)
 
     def _of_welfare(self) -> Iterator[Compared]:
         groups = self._everything(self.recorder.group_names)

@@ -130,8 +130,11 @@ class Evaluation:
         notes: Sentences on what was left out, and why.
         of_episodes: What comparisons need to compare policies episode by episode, arrays: ``performance`` and, unless
             they continue across episodes, measures (``short-term: mean over steps``) of each episode, shape (E,);
-            ``totals``, the groups' benefits and demands, shape (E, G, 2); and ``shuffled gaps``, the largest gap with
-            shuffled group memberships, shape (shuffles,). Empty in evaluations that were stored without it.
+            ``totals``, the groups' benefits and demands, shape (E, G, 2); ``shuffled gaps``, the largest gap with
+            shuffled group memberships, shape (shuffles,); ``strata: FACTOR``, the groups' benefits and demands in all
+            episodes by the value of a legitimate factor, shape (G, values, 2); and ``course``, the same since the start
+            of the episodes, shape (T, G, 2), after the steps in ``times of the course``, shape (T,). Empty in
+            evaluations that were stored without it.
     """
 
     policy: str

@@ -3,7 +3,7 @@
 Each command imports the heavy libraries it needs, so ``list`` and ``show`` work after a plain installation.
 """
 
-from fair_envs.cli import bench, design, evaluate, leaderboard, play, reproduce, show, study, train, warm
+from fair_envs.cli import bench, design, evaluate, explore, leaderboard, play, reproduce, show, study, train, warm
 from fair_envs.cli.app import EXTRAS, INTERRUPTED, app, main, spelled_out
 from fair_envs.cli.shared import environment_parameters
 from fair_envs.cli.train import UNASKED
@@ -17,6 +17,7 @@ __all__ = [
     "design",
     "environment_parameters",
     "evaluate",
+    "explore",
     "leaderboard",
     "main",
     "play",

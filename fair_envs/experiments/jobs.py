@@ -32,6 +32,7 @@ SHOWING = (
     "experiments/figures",
     "experiments/seeds",
     "experiments/tables",
+    "explorer/*",
     "leaderboard/board",
     "leaderboard/controls",
     "leaderboard/page",
