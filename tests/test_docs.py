@@ -26,6 +26,7 @@ PAGES = [
     "docs/evaluation.md",
     "docs/long-term.md",
     "docs/own-environment.md",
+    "docs/explorer.md",
     "docs/index.md",
     "docs/quickstart.md",
 ]

@@ -101,7 +101,7 @@ function tradeOff(view) {
   function draw() {
     const k = chosen(), p = P[k], lost = P[best].performance.value - p.performance.value, room = P[best].performance.value - floor;
     answer.textContent = `If you give up at most ${percent(given)} of the performance above random: ${p.label}. It gives up ${percent(room > 0 ? lost / room : 0)}; `
-      + `its gap is ${show(gap(p))} instead of ${show(gap(P[best]))} with ${P[best].label}${p.gap.limit !== null && gap(p) <= p.gap.limit ? ", which is not more than chance would give" : ""}. ${exchange(best, k)}`;
+      + `its gap is ${show(gap(p))}${p.gap.limit !== null && gap(p) <= p.gap.limit ? " (not more than chance would give)" : ""} instead of ${show(gap(P[best]))} with ${P[best].label}. ${exchange(best, k)}`;
     const w = 720, h = 420, box = [[60, 560], [370, 30]];
     const xs = [0, Math.max(...P.filter(q => known(q.gap.value)).map(q => Math.max(gap(q), Math.abs(q.gap.high ?? 0)))) * 1.05 || 1];
     const ys = padded(extent(P.flatMap(q => [q.performance.low ?? q.performance.value, q.performance.high ?? q.performance.value])));
@@ -142,7 +142,7 @@ function brush(drawing, done) {
   let start = null;
   const box = svg("rect", {fill: "#0b6e99", opacity: .15});
   const at = event => { const r = drawing.getBoundingClientRect(), b = drawing.viewBox.baseVal; return [(event.clientX - r.left) / r.width * b.width, (event.clientY - r.top) / r.height * b.height]; };
-  drawing.addEventListener("pointerdown", event => { start = at(event); drawing.append(box); });
+  drawing.addEventListener("pointerdown", event => { start = at(event); drawing.setPointerCapture(event.pointerId); drawing.append(box); });
   drawing.addEventListener("pointermove", event => {
     if (!start) return;
     const now = at(event);
