@@ -23,6 +23,10 @@ LIBRARIES += ["torch._dynamo"]
 PAGES = [
     "README.md",
     "docs/choosing-a-history.md",
+    "docs/cookbook/fairlearn.md",
+    "docs/cookbook/gymnasium.md",
+    "docs/cookbook/pettingzoo.md",
+    "docs/cookbook/stable-baselines3.md",
     "docs/evaluation.md",
     "docs/long-term.md",
     "docs/own-environment.md",
