@@ -28,11 +28,13 @@ PAGES = [
     "docs/cookbook/pettingzoo.md",
     "docs/cookbook/stable-baselines3.md",
     "docs/evaluation.md",
+    "docs/learners.md",
     "docs/long-term.md",
     "docs/own-environment.md",
     "docs/explorer.md",
     "docs/index.md",
     "docs/quickstart.md",
+    "docs/wrappers.md",
 ]
 FILE = re.compile(r"^File: `([^`]+)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -131,8 +133,8 @@ print(type(env.unwrapped).__module__, type(env.unwrapped.lanes.rules.renderer())
     assert done.stdout.split() == ["my_package.well", "my_package.well.render"], done.stdout + done.stderr
 
 
-def test_the_readme_lists_the_notions_that_can_be_objectives() -> None:
-    page = (ROOT / "README.md").read_text()
+def test_the_page_of_wrappers_lists_the_notions_that_can_be_objectives() -> None:
+    page = (ROOT / "docs" / "wrappers.md").read_text()
     accepted = {name for name, make in BY_NAME.items() if math.isfinite(getattr(make(), "worst", 1.0))}
     assert {name for name in accepted if f"`{name}`" not in page} == set()
 
