@@ -55,7 +55,8 @@ def dot_plot(
         for line in lines:
             axis.axvline(line, color=INK, linewidth=0.8, linestyle=":")
         axis.set_yticks(-np.arange(len(arms)), list(arms), fontsize="small")
-        axis.set(title=title, ylim=(0.5 - len(arms), 0.5))
+        axis.set_title(textwrap.fill(title, 32), fontsize="medium")
+        axis.set(ylim=(0.5 - len(arms), 0.5))
         axis.grid(axis="y", color=PALE, linewidth=0.6)
     for name, colour in colours.items():
         grid[0][0].plot([], [], "o", color=colour, label=name)
