@@ -98,6 +98,7 @@ def measure_units(
 
     Raises:
         FailedCellsError: A training failed.
+        ValueError: A training was too short to measure anything.
     """
     groups = unit_cells(scaled(scale))
     rows = begin(out, scale=scale, known=scales(), resume=True, merge_from=())
@@ -106,6 +107,8 @@ def measure_units(
         raise FailedCellsError(
             {key: error for (key, _), error in filled.failed.items()}, sum(map(len, groups.values()))
         )
+    if undefined := [f"{row.arm}/{row.seed}" for row in filled.rows if "measured" not in row.numbers]:
+        raise ValueError(f"steps must be enough for a few rollouts, got trainings without the measure: {undefined}")
     by_cell = {row.job: row.numbers["measured"] for row in filled.rows}
     found: dict[str, dict[str, dict[str, float]]] = {}
     for (env_id, name, field), group in groups.items():

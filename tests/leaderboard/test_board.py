@@ -348,12 +348,13 @@ def test_methods_that_equal_ppo_are_left_out() -> None:
 
 
 def test_units_are_of_trainings_that_maximise_the_reward_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board, "scales", lambda: {"smoke": TINY})
+    longer = replace(TINY, budget=3 * 2048 / 480_000)  # three rollouts: CPO logs its measure after the next one
+    monkeypatch.setattr(board, "scales", lambda: {"smoke": longer})
     monkeypatch.setattr(jobs, "UNIT_SEEDS", (2000,))
     found = board.measure_units(tmp_path / "out", scale="smoke", jobs=1, progress=False)
     assert set(found[TASK]) == {"lagrangian", "f-ppo-l", "cpo"}
     assert all(unit["value"] > 0 and unit["floor"] > 0 for unit in found[TASK].values())
-    groups = jobs.unit_cells(TINY)
+    groups = jobs.unit_cells(longer)
     assert {cell.given.get("limit", cell.given.get("weight")) for (cell,) in groups.values()} == {1e6, 0.0}
     assert [
         groups[TASK, name, "floor"][0].given.get(knob)
