@@ -25,6 +25,7 @@ PAGES = [
     "docs/choosing-a-history.md",
     "docs/cookbook/fairlearn.md",
     "docs/cookbook/gymnasium.md",
+    "docs/cookbook/language-models.md",
     "docs/cookbook/pettingzoo.md",
     "docs/cookbook/stable-baselines3.md",
     "docs/evaluation.md",

@@ -1,5 +1,6 @@
 """Policies, and the loop that plays episodes with them."""
 
+from fair_envs.evaluation.language import InWords, chat
 from fair_envs.evaluation.models import FromSB3, ModelMismatchError, policy_of_model
 from fair_envs.evaluation.policy import (
     DecisionMaker,
@@ -31,6 +32,7 @@ __all__ = [
     "FromFunction",
     "FromProbabilities",
     "FromSB3",
+    "InWords",
     "LanesWorld",
     "ModelMismatchError",
     "MostLikely",
@@ -44,6 +46,7 @@ __all__ = [
     "World",
     "as_policy",
     "begun",
+    "chat",
     "choose",
     "lanes_of",
     "policy_of_model",
