@@ -46,7 +46,7 @@ def test_a_model_that_reads_the_group_is_found_unfair_and_asked_once_for_each_qu
     found = evaluate("FairLending-v0", policy, episodes=2, parameters={"horizon": 60}, shuffles=0)
     assert found.worst_off == "disadvantaged" and found.gap.value == 1
     assert len(asked) == len(set(asked)) == len(policy.answers)
-    assert found.row("twin", of="disadvantaged").value == 1  # each of them would get a loan as one of the other group
+    assert found.row("twin", of="disadvantaged").value > 0.9  # they would get a loan as members of the other group
 
 
 def test_answers_without_a_decision_are_asked_again_and_then_refused() -> None:
