@@ -3,7 +3,20 @@
 Each command imports the heavy libraries it needs, so ``list`` and ``show`` work after a plain installation.
 """
 
-from fair_envs.cli import bench, design, evaluate, explore, leaderboard, play, reproduce, show, study, train, warm
+from fair_envs.cli import (
+    bench,
+    design,
+    evaluate,
+    explore,
+    leaderboard,
+    new_env,
+    play,
+    reproduce,
+    show,
+    study,
+    train,
+    warm,
+)
 from fair_envs.cli.app import EXTRAS, INTERRUPTED, app, main, spelled_out
 from fair_envs.cli.shared import environment_parameters
 from fair_envs.cli.train import UNASKED
@@ -20,6 +33,7 @@ __all__ = [
     "explore",
     "leaderboard",
     "main",
+    "new_env",
     "play",
     "reproduce",
     "show",

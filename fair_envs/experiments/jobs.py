@@ -46,6 +46,7 @@ SHOWING = (
     "support/imports",
     "support/progress",
     "support/stopping",
+    "template/*",
 )
 """Modules that show or store results without changing them; an edit there leaves stored results valid."""
 
