@@ -35,13 +35,15 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
     "tasks": ("evaluation.systems",),
     "testing": ("fair_envs", "wrappers"),
     "assessment": ("tasks",),
+    "explorer": ("assessment",),
+    "template": ("support",),
     "baselines": ("assessment",),
     "experiments": ("baselines",),
     "search": ("experiments",),
     "reproduction": ("experiments",),
     "leaderboard": ("experiments",),
     "benchmark": ("search",),
-    "cli": ("benchmark", "leaderboard", "reproduction", "search"),
+    "cli": ("benchmark", "explorer", "leaderboard", "reproduction", "search", "template"),
 }
 
 # The only places that name these libraries; everything else reaches them through those.
