@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from fair_envs.metrics.measures import Measure
 
-if find_spec("stable_baselines3") is None or find_spec("torch") is None:
+if any(find_spec(name) is None for name in ("stable_baselines3", "sb3_contrib", "torch")):
     raise ImportError(
-        "fair_envs.baselines needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
+        "fair_envs.baselines needs Stable-Baselines3 with its contributions; install them with: "
+        "pip install 'fair-envs[baselines]'"
     )
 
 if TYPE_CHECKING:

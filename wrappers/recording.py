@@ -12,8 +12,11 @@ from fair_envs.metrics.history import History
 from fair_envs.metrics.returns import Form, Group, Returns, conditional_parity, demographic_parity
 from fair_envs.support.aliases import Columns, Flags, Floats
 from fair_envs.wrappers.following import Followed, Measured
-from fair_envs.wrappers.transform import Batch, Setting, Transform, need_agents
+from fair_envs.wrappers.transform import Batch, Setting, Transform
 from fair_envs.wrappers.wrapper import Wrapper
+
+OF_PEOPLE = "outcome_parity"
+"""The measure of people about whom a decision-maker decides, if none is given; every environment has it."""
 
 FORMS: tuple[Form, ...] = ("difference", "ratio")
 
@@ -33,20 +36,20 @@ class Recorder(Transform):
         groups: Groups = None,
     ) -> None:
         self.sensitive = sensitive
+        self._groups = groups
         self._followed = None if measures is None else Followed(measures, groups=groups)
-        if measures is None and groups is not None:
-            raise ValueError(f"groups needs measures, got groups={groups!r}")
 
     def bind(self, setting: Setting) -> None:
         """Set all returns to 0."""
         self._spec, lanes = setting.spec, setting.lanes.count
         self._of_agents = setting.rules.multi_agent and setting.spec.same_individuals
+        if self._followed is None and not self._of_agents:
+            self._followed = Followed(OF_PEOPLE, groups=self._groups)
+        elif self._followed is None and self._groups is not None:
+            raise ValueError(f"groups needs measures, got groups={self._groups!r}")
         if self._followed is not None:
             self._followed.bind(setting)
             self._sums: Floats = np.zeros((2, lanes, self._followed.count))  # of defined values, and their number
-        else:
-            instead = "Give measures: RecordFairness(env, measures=['outcome_parity'])"
-            need_agents(setting, "RecordFairness", instead=instead)
         self._return = np.zeros(setting.shape)
         self._length = np.zeros(lanes, np.int64)
         if self._of_agents:
@@ -180,8 +183,8 @@ class RecordFairness(Wrapper):
     the ``csp`` rows are missing. In PettingZoo, each agent's info has its own return. In Stable-Baselines3, the rows'
     infos have the keys at the end of an episode.
 
-    The last rows are there with ``measures``, in the given order. Then the environment may also be one in which a
-    decision-maker decides about other people: the return is its own, and the rows ``dp`` and ``csp`` are missing.
+    The last rows are there with ``measures``, in the given order. If a decision-maker decides about other people, the
+    return is its own, the rows ``dp`` and ``csp`` are missing, and the measure is outcome parity if none is given.
 
     The wrapper records the rewards at its position: directly on the environment, the original rewards; above a wrapper
     that changes rewards, the changed ones.
@@ -190,13 +193,13 @@ class RecordFairness(Wrapper):
         env: The environment, with any interface.
         sensitive: The group with the attribute: the name of a two-valued attribute of ``fair_spec.sensitive``, or a
             mapping of attributes to the codes of the group's members. The first attribute by default.
-        measures: One or N measures, see ``measure`` of `FairnessPenalty`.
+        measures: One or N measures, see ``measure`` of `FairnessPenalty`; None: none for agents, and outcome parity for
+            people about whom a decision-maker decides.
         groups: The groups that rates and measures given by name compare, see `fair_envs.metrics.group.group_members`;
             None: those of ``fair_group``, and for the measures of the task those of the task.
 
     Raises:
-        ValueError: An option is invalid, or the environment does not report what a measure needs; without measures,
-            there are no agents that earn rewards.
+        ValueError: An option is invalid, or the environment does not report what a measure needs.
     """
 
     def __init__(

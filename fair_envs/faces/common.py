@@ -151,7 +151,8 @@ class ActionCheck:
         compiled = usable and given.dtype in self._compared
         if not (within(numbers, low, high) if compiled else _inside(numbers, low, high).all()):
             outside = numbers[~_inside(numbers, low, high)]
-            raise ValueError(f"action must be between {low.min():g} and {high.max():g}, got {outside[0]}")
+            hint = "" if self.discrete else "; gymnasium.wrappers.ClipAction clips actions"
+            raise ValueError(f"action must be between {low.min():g} and {high.max():g}, got {outside[0]}{hint}")
         if usable and given.dtype == self._dtype and (new or not copy):
             return given
         return given.astype(self._dtype, order="C")

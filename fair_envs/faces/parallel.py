@@ -88,13 +88,14 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         If a decision-maker decides about the same M people throughout, it reports shape (M, A).
         """
         spec = self.fair_spec
-        if set(action_probs) != set(self.agents):
-            odd = sorted(set(action_probs) ^ set(self.agents))
+        living = set(self.agents)
+        if not living <= set(action_probs) <= set(self.possible_agents):
+            odd = sorted((living - set(action_probs)) | (set(action_probs) - set(self.possible_agents)), key=str)
             raise ValueError(f"action_probs must have one entry for each living agent; missing or unknown: {odd}")
         people = () if self.lanes.rules.multi_agent or spec.one_person else (spec.individuals,)
         of_nobody = np.full((*people, spec.actions), 1 / max(1, spec.actions))
         self._reported.set(
-            [action_probs.get(name, of_nobody) for name in self.possible_agents],
+            [action_probs[name] if name in living else of_nobody for name in self.possible_agents],
             shape=(self.lanes.agents, *people, spec.actions),
         )
 
@@ -125,6 +126,9 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:  # type: ignore[override]
         """Play one step of all agents; the results are for the agents that were active before it.
 
+        An agent that leaves in the last step of an episode at its horizon is both terminated and truncated. Actions of
+        agents that have left are ignored: some libraries act for all possible agents.
+
         Raises:
             ClosedEnvironmentError: The environment is closed.
             ResetNeeded: The episode has not begun or has ended.
@@ -138,7 +142,7 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         terminations, truncations = dict.fromkeys(self.agents, terminated), dict.fromkeys(self.agents, truncated)
         for name in left:
             if name in terminations:
-                terminations[name], truncations[name] = True, False
+                terminations[name] = True  # at the horizon, it is cut off too: libraries ask whether all agents are
         rewards = self._living(played.reward[0].tolist())
         result = self._see(played), rewards, terminations, truncations, self._infos(played)
         if terminated or truncated:
@@ -186,15 +190,17 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         stacked: Sequence[Any]
         if len(actions) == len(self.agents) == len(self.possible_agents) and [*actions] == self.possible_agents:
             stacked = [*actions.values()]  # the usual case, in a third of the time
-        elif actions.keys() == set(self.agents):
-            stacked = [actions.get(name, self._of_nobody) for name in self.possible_agents]
+        elif set(self.agents) <= actions.keys() <= set(self.possible_agents):
+            living = set(self.agents)
+            stacked = [actions[name] if name in living else self._of_nobody for name in self.possible_agents]
         else:
-            odd = sorted(set(actions) ^ set(self.agents), key=str)
+            odd = sorted((set(self.agents) - set(actions)) | (set(actions) - set(self.possible_agents)), key=str)
             raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
         try:
             return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
         except ValueError:
-            for name, action in actions.items():
+            for name in self.agents:
+                action = actions[name]
                 try:
                     self.check_action(action)
                 except ValueError as error:

@@ -16,7 +16,7 @@ ROOT = SOURCE.resolve().parents[1]
 
 
 @pytest.mark.parametrize("module", ["baselines", "baselines.ppo.ppo", "baselines.team.play"])
-@pytest.mark.parametrize("missing", ["torch", "stable_baselines3"])
+@pytest.mark.parametrize("missing", ["torch", "stable_baselines3", "sb3_contrib"])
 def test_every_module_names_the_extra_that_is_missing(module: str, missing: str) -> None:
     program = f"""
 import importlib.util
@@ -25,7 +25,7 @@ importlib.util.find_spec = lambda name, *rest: None if name == "{missing}" else 
 import fair_envs.{module}
 """
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "ImportError: fair_envs.baselines needs Stable-Baselines3; install it with: pip install" in run.stderr
+    assert "ImportError: fair_envs.baselines needs Stable-Baselines3 with its contributions; install" in run.stderr
 
 
 def test_the_table_of_modules_is_what_type_checkers_are_told() -> None:

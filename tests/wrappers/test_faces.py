@@ -590,7 +590,6 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
     notion = "consistency" if env_id == "FairAttention-v0" else "demographic_parity"
     for wrap, instead in (
         (FairnessPenalty, f"FairnessPenalty.env, notions='{notion}', history=SlidingWindow.500.."),
-        (RecordFairness, "Give measures: RecordFairness.env, measures=.'outcome_parity'.."),
         (VectorReward, "Give the benefits of groups: VectorReward.env, per='group', rate='outcome_parity'.*vector"),
         (SocialReward, ""),
     ):

@@ -344,9 +344,21 @@ def test_a_decision_maker_is_recorded_on_every_interface() -> None:
         assert told["fair_episode_measure_mean"].shape[-1] == 1
 
 
+def test_people_are_recorded_by_their_outcomes_if_no_measure_is_given() -> None:
+    ends = []
+    for own in (RecordFairness(Env(seats=3)), RecordFairness(Env(seats=3), measures="outcome_parity")):
+        own.reset(seed=3)
+        over = False
+        while not over:
+            _, _, terminated, truncated, info = own.step(1)
+            over = terminated or truncated
+        ends.append(info["fair_episode_measure_final"].tolist())
+    assert ends[0] == ends[1] and len(ends[0]) == 1
+
+
 def test_what_does_not_fit_a_record_is_named() -> None:
-    with pytest.raises(ValueError, match="groups needs measures, got groups='dialect'"):
-        RecordFairness(Env(), groups="dialect")
+    with pytest.raises(ValueError, match="groups needs measures, got groups='half_speed'"):
+        RecordFairness(gym.make("FairHarvest-v0"), groups="half_speed")
     with pytest.raises(ValueError, match="sensitive must be left out if no agents earn rewards, got 'dialect'"):
         RecordFairness(Env(), measures="SP", sensitive="dialect")
 

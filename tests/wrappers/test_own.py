@@ -21,7 +21,6 @@ from fair_envs.wrappers import (
     FairnessObjectives,
     FairnessPenalty,
     HideSensitive,
-    RecordFairness,
     ReportActionProbs,
     Scalarise,
     SocialReward,
@@ -218,9 +217,7 @@ def test_an_environment_without_static_facts_is_no_environment_to_wrap() -> None
         FairnessObjectives(Own(), ["SP"], Full())
 
 
-@pytest.mark.parametrize(
-    "wrap", [HideSensitive, SwapSensitive, SocialReward, VectorReward, FairnessPenalty, RecordFairness]
-)
+@pytest.mark.parametrize("wrap", [HideSensitive, SwapSensitive, SocialReward, VectorReward, FairnessPenalty])
 def test_what_needs_the_rules_or_the_same_agents_refuses(wrap: Any) -> None:
     with pytest.raises(
         ValueError, match=r"(must be an environment of fair_envs for \w+, got Own|needs agents that earn rewards)"
