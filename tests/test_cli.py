@@ -251,6 +251,13 @@ def test_an_agent_is_not_controlled_in_an_animation(empty_folder: Path) -> None:
     assert list(empty_folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("env_id", ["FairAttention-v0", "FairCollege-v0", "FairEpidemic-v0"])
+def test_what_has_no_key_for_each_action_is_watched(env_id: str) -> None:
+    pytest.importorskip("pygame")
+    said = Said("play", env_id, "--frames", "2")
+    assert said.code == 0 and f"watching: {env_id} has no key for each action" in said.flat
+
+
 def test_an_unknown_agent_is_named() -> None:
     expected = "agent must be none or one of agent_0 to agent_7, got 'agent_8'"
     assert mistake("play", ENV_ID, *BRIEFLY, *TINY_OPTIONS, "--agent", "agent_8") == expected
@@ -285,6 +292,31 @@ class TestTheKeyboard:
         self.press(pygame, pygame.K_ESCAPE)
         keyboard.action()
         assert keyboard.left
+
+    def test_a_decision_waits_for_a_key(self, pygame: Any) -> None:
+        keyboard = playing.Keyboard(make_rules("FairHiring-v0"))
+        self.press(pygame, pygame.K_x)
+        self.press(pygame, pygame.K_1)
+        assert keyboard.wait() == 1
+        self.press(pygame, pygame.K_ESCAPE)
+        with pytest.raises(playing.PlayerLeftError):
+            keyboard.wait()
+
+    def test_a_decision_maker_is_asked_and_escape_decides_nothing(
+        self, pygame: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rules, decided = make_rules("FairHiring-v0"), list[int]()
+        keys = iter([pygame.K_1, pygame.K_0, pygame.K_ESCAPE])
+
+        def wait(keyboard: playing.Keyboard) -> int:
+            self.press(pygame, next(keys))
+            decided.append(waits(keyboard))
+            return decided[-1]
+
+        waits = playing.Keyboard.wait
+        monkeypatch.setattr(playing.Keyboard, "wait", wait)
+        playing.play_in_window(rules, RandomPolicy(rules), seed=0, agent=0)
+        assert decided == [1, 0]
 
     def test_an_action_that_the_rules_lack_has_no_key(self) -> None:
         assert "e" not in playing.keys_of(make_rules(ENV_ID, **LITTLE))
@@ -958,6 +990,17 @@ def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
         "merge_from": [Path("y"), Path("z")],
         "progress": False,
     }
+
+
+def test_a_reproduction_prints_its_verdicts(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from fair_envs.cli.reproduce import show_verdicts
+
+    show_verdicts(ROOT / "docs" / "reproduction" / "hu2024" / "report.md")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1. In lending, EO, A-PPO and F-PPO keep short-term unfairness below 0.1."
+    assert lines[1].startswith("   as printed: ")
+    show_verdicts(empty_folder / "report.md")  # without claims
+    assert capsys.readouterr().out == ""
 
 
 def test_an_unknown_scale_is_named() -> None:

@@ -264,4 +264,5 @@ def test_ppo_with_networks_of_their_own_or_shared_plays_and_is_evaluated_as_a_te
 def test_a_world_without_keys_is_watched(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     assert Said("play", PURSUIT, "--agent", "none", "--frames", "2").code == 0
-    assert "agent must be none" in mistake("play", PURSUIT, "--frames", "2")
+    assert "agent must be none" in mistake("play", PURSUIT, "--frames", "2", "--agent", "agent_0")
+    assert "watching" in Said("play", PURSUIT, "--frames", "2").text

@@ -1,6 +1,7 @@
 """The template of an environment works as it is written."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,17 @@ def test_files_are_not_overwritten(tmp_path: Path) -> None:
 def test_the_command_says_what_it_wrote_and_what_is_next(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["new-env", "clinic", "--out", str(tmp_path / "new")])
     assert done.exit_code == 0 and "clinic/rules.py" in done.output and "python -m pytest" in done.output
+
+
+def test_the_code_of_the_guide_is_that_of_the_template() -> None:
+    page = (ROOT / "docs" / "decision-environment.md").read_text()
+    folder = ROOT / "fair_envs" / "template" / "data"
+    texts = [plain(path.read_text().replace("@Title@", "Clinic")) for path in folder.iterdir()]
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 6
+    assert [block for block in blocks if not any(plain(block) in text for text in texts)] == []
+
+
+def plain(code: str) -> str:
+    """Return code without indentation and empty lines."""
+    return "\n".join(line.strip() for line in code.splitlines() if line.strip())

@@ -20,19 +20,28 @@ def play(
         typer.Option("--policy", "--run", metavar="NAME", help="The policy: random, a run, or as in `evaluate`."),
     ] = "random",
     agent: Annotated[
-        str | None, typer.Option(help="The agent that you control, or none to watch only. [agent_0]")
+        str | None,
+        typer.Option(
+            help="The agent that you control, or none to watch only. [agent_0 if there is a key for each action]"
+        ),
     ] = None,
     seed: Seed = 0,
     frames: Annotated[int | None, typer.Option(help="Stop after this number of steps.", min=1)] = None,
     gif: Annotated[Path | None, typer.Option(help="Save an animation here instead of opening a window.")] = None,
 ) -> None:
-    """Play an environment in a window and control one agent, or save an animation."""
+    """Play an environment in a window and control one agent, or save an animation.
+
+    If you are the decision-maker, each step waits for your key. Games go on without one.
+    """
     from fair_envs.cli import playing
 
     if gif is not None:
         refuse({"agent": agent}, of="an animation, in which the policy controls all agents")
     rules, player = world_and_policy(imported_id(env_id), param, policy=policy)
     if gif is None:
+        if agent is None and not playing.can_be_controlled(rules):
+            typer.echo(f"watching: {env_id} has no key for each action; escape: quit")
+            agent = "none"
         agent = agent or "agent_0"
         index = playing.agent_index(rules, agent)
         if index is not None:

@@ -28,10 +28,23 @@ def keys_of(rules: Rules) -> dict[str, int]:
     return {key: action for key, action in (rules.keys or digits).items() if action < space.n}
 
 
+def can_be_controlled(rules: Rules) -> bool:
+    """Return whether there is a key for each action of an agent."""
+    space = rules.action_space(rules.params)
+    return isinstance(space, gym.spaces.Discrete) and len(keys_of(rules)) == space.n
+
+
 def described_keys(rules: Rules) -> dict[str, str]:
     """Return what each key does, with the names of the actions if the environment has names."""
     names = rules.action_names
     return {key: names[action] if names else f"action {action}" for key, action in keys_of(rules).items()}
+
+
+class PlayerLeftError(Exception):
+    """The player has closed the window or pressed escape while a decision was awaited."""
+
+
+PAUSE = 20  # milliseconds between two looks at the keyboard
 
 
 class Keyboard:
@@ -54,6 +67,20 @@ class Keyboard:
             return self._actions[pressed[-1]]
         held = self._pygame.key.get_pressed()
         return next((action for key, action in self._actions.items() if held[key]), 0)
+
+    def wait(self) -> int:
+        """Return the action of the next key that has one.
+
+        Raises:
+            PlayerLeftError: The window was closed, or escape was pressed.
+        """
+        while True:
+            pressed = [key for key, down in self._events() if down and key in self._actions]
+            if self.left:
+                raise PlayerLeftError
+            if pressed:
+                return self._actions[pressed[-1]]
+            self._pygame.time.wait(PAUSE)
 
     def _events(self) -> Iterator[tuple[int, bool]]:
         """Yield the keys pressed or released since the last call; record whether the player has left."""
@@ -86,10 +113,11 @@ class OnKeyboard(Policy):
         policy: The policy of the other agents.
         keyboard: The source of the agent's actions; it is read in every step.
         agent: Index of the agent; None: the policy controls all agents.
+        waits: Whether each step waits for a key, as decisions about people do; otherwise time goes on without one.
     """
 
-    def __init__(self, policy: Policy, keyboard: Keyboard, agent: int | None) -> None:
-        self._policy, self._keyboard, self._agent = policy, keyboard, agent
+    def __init__(self, policy: Policy, keyboard: Keyboard, agent: int | None, *, waits: bool = False) -> None:
+        self._policy, self._keyboard, self._agent, self._waits = policy, keyboard, agent, waits
         self.append_group = policy.append_group
 
     def start(self, world: World) -> None:
@@ -103,7 +131,7 @@ class OnKeyboard(Policy):
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return the policy's actions, with that of the agent on the keyboard replaced."""
         actions = np.array(self._policy.act(observation, uniforms))
-        own = self._keyboard.action()
+        own = self._keyboard.wait() if self._waits and self._agent is not None else self._keyboard.action()
         if self._agent is not None:
             actions[0, self._agent] = own
         return actions
@@ -123,15 +151,17 @@ def play_in_window(
     """
     window = Window(title=f"fair-envs: {rules.name}", fps=rules.fps)
     keyboard = Keyboard(None if agent is None else rules)
-    renderer = rules.renderer()
+    renderer, player = rules.renderer(), OnKeyboard(policy, keyboard, agent, waits=not rules.multi_agent)
     try:
-        for lane in islice(scenes(rules, OnKeyboard(policy, keyboard, agent), seed=seed), steps):
+        for lane in islice(scenes(rules, player, seed=seed), steps):
             if keyboard.left:
                 break
             frame = renderer.frame(lane)
             if agent is not None and hasattr(renderer, "mark"):
                 renderer.mark(frame, lane, agent)
             window.show(frame)
+    except PlayerLeftError:
+        pass
     finally:
         window.close()
 

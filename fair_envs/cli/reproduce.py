@@ -8,6 +8,7 @@ import typer
 
 from fair_envs.cli.app import app
 from fair_envs.cli.shared import PROCESSES, RUNS, EngineOption, ShowProgress, resumable
+from fair_envs.support.files import read_json
 from fair_envs.support.parameters import meant
 
 
@@ -55,7 +56,17 @@ def reproduce(
             merge_from=merge or [],
             progress=progress,
         )
+    show_verdicts(report)
     typer.echo(f"saved {report}")
+
+
+def show_verdicts(report: Path) -> None:
+    """Print the verdicts of a report: a line for each claim, and one for each method."""
+    path = report.parent / "claims.json"
+    for number, claim in enumerate(read_json(path, list) if path.is_file() else [], start=1):
+        typer.echo(f"{number}. {claim['text']}")
+        for method, verdict in claim["outcomes"].items():
+            typer.echo(f"   {method}: {verdict}")
 
 
 def papers() -> list[str]:

@@ -205,7 +205,12 @@ class LendingRenderer:
         first, now = own.means
         self._lines.write(surface, f"the {GROUPS[own.group]} group", x, y, size=LARGE)
         self._lines.write(
-            surface, f"mean score {now:.2f}, at the start {first:.2f}", x + LEFT, y, colour=FAINT, right=True
+            surface,
+            f"mean score {now:.2f}, at the start {first:.2f} (outlines)",
+            x + LEFT,
+            y,
+            colour=FAINT,
+            right=True,
         )
         bottom, most = y + 32 + STANDING + BARS_HEIGHT, max(max(each.now + each.first) for each in groups)
         surface.fill(FAINT, (x, bottom, LEFT, 1))
