@@ -960,7 +960,7 @@ def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
     from fair_envs.reproduction.lamalfa2025 import report as lamalfa2025
 
     called: dict[str, Any] = {}
-    monkeypatch.setattr(lamalfa2025, "main", lambda **given: called.update(given))
+    monkeypatch.setattr(lamalfa2025, "main", lambda **given: called.update(given) or Path("x/report.md"))
     options = [
         "--scale",
         "small",

@@ -639,7 +639,7 @@ def test_the_evaluations_of_a_comparison_give_the_same_comparison_without_runs(
 
 def test_a_stored_evaluation_in_a_comparison_has_what_it_uses_and_is_small(compared: tuple[Comparison, Path]) -> None:
     lines = compared[1].read_text().splitlines()[1:-1]
-    assert len(lines) == 3 + len(LENDERS) + 1 and max(map(len, lines)) < 5_500  # 90 of them are less than 500 kB
+    assert len(lines) == 3 + len(LENDERS) + 1 and max(map(len, lines)) < 6_000  # 80 of them are less than 500 kB
     assert not any("predictive_parity" in line or "equalized_odds" in line for line in lines)
 
 

@@ -157,7 +157,7 @@ def play_in_window(
             if keyboard.left:
                 break
             frame = renderer.frame(lane)
-            if agent is not None and hasattr(renderer, "mark"):
+            if agent is not None and rules.multi_agent and hasattr(renderer, "mark"):
                 renderer.mark(frame, lane, agent)
             window.show(frame)
     except PlayerLeftError:

@@ -92,6 +92,7 @@ class Scale:
     tasks: Sequence[str] = ()
     methods: Sequence[str] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    _rules: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def steps(self, env_id: str) -> int:
         """Return the steps of a training."""
@@ -106,8 +107,10 @@ class Scale:
         return min(max(round(self.tested / counted), FEWEST), MOST)
 
     def rules(self, env_id: str) -> Any:
-        """Return the rules of an environment."""
-        return task_of(env_id).rules(**self.parameters)
+        """Return the rules of an environment, which are made once."""
+        if env_id not in self._rules:
+            self._rules[env_id] = task_of(env_id).rules(**self.parameters)
+        return self._rules[env_id]
 
 
 FEWEST, MOST = 16, 256  # test episodes of a seed
