@@ -138,6 +138,7 @@ from tests.jobs import Slow
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and these inherit
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     faulthandler.dump_traceback_later(50)  # says what it waits for, if it does
     folder = Path({folder!r})
     cells = [Slow(number=k, folder=str(folder / "begun"), seconds=120.0) for k in range(6)]

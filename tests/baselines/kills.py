@@ -147,6 +147,7 @@ def train(algorithm: str, out: str, resume: str, moment: str, call: int) -> dict
     """
     from fair_envs.baselines.team import training as team_training
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     counts = dict.fromkeys(MOMENTS, 0)
     with ExitStack() as patches:
         # A checkpoint of a team in each rollout, where it is one a minute otherwise.

@@ -215,7 +215,8 @@ def test_a_signal_that_ends_a_process_loses_the_present_rollout_only(number: sig
     folder = tmp_path / "run"
     settings = config(steps=1000 * ROLLOUT)
     program = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        f"import signal, sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # nohup ignores it
         "from fair_envs.baselines.training import Training, train\n"
         f"train(Training(**{settings.as_dict()!r}), out={str(folder)!r})"
     )
