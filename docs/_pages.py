@@ -16,6 +16,7 @@ from rich.text import Text
 from sphinx.application import Sphinx
 
 from fair_envs.cli.pages import facts_table, parameters_table, presets_table, rules_class, spaces_table, task_sections
+from fair_envs.experiments import tables
 from fair_envs.registration import TABLE
 from fair_envs.tasks import task_of
 
@@ -129,10 +130,10 @@ def environment_page(env_id: str) -> Iterator[str]:
     yield from scores(env_id)
 
 
-def card(*tables: Table, more: Sequence[tuple[str, str]] = ()) -> str:
+def card(*parts: Table, more: Sequence[tuple[str, str]] = ()) -> str:
     """Return the facts of an environment as one table."""
-    rows = [row for table in tables for row in rows_of(table)]
-    return rendered(["", ""], [*rows, *more])
+    rows = [row for table in parts for row in rows_of(table)]
+    return tables.markdown(["", ""], [*rows, *more])
 
 
 def scores(env_id: str) -> Iterator[str]:
@@ -158,7 +159,7 @@ def scores(env_id: str) -> Iterator[str]:
         ]
         for row in rows
     ]
-    yield rendered(header, body)
+    yield tables.markdown(header, body)
     yield f"![Performance against the gap on {env_id}](../leaderboard/{env_id}.png)"
 
 
@@ -176,7 +177,7 @@ def interval(estimate: Mapping[str, float | None]) -> str:
 def markdown(table: Table) -> str:
     """Return a table of the command line in Markdown."""
     header = [plain(column.header) for column in table.columns] if table.show_header else [""] * len(table.columns)
-    return rendered(header, rows_of(table))
+    return tables.markdown(header, rows_of(table))
 
 
 def rows_of(table: Table) -> list[list[str]]:
@@ -189,12 +190,6 @@ def plain(cell: Any) -> str:
     """Return a cell without styles, and with code where Markdown would take it for a command."""
     text = cell.plain if isinstance(cell, Text) else str(cell)
     return text.replace("|", "\\|").replace("\n", " ").replace("<", "\\<").replace("*", "\\*").replace("$", "\\$")
-
-
-def rendered(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 # The API reference ----------------------------------------------------------------------------------------------------

@@ -59,10 +59,11 @@ def explore(
     (env_id,) = ids
     parameters = environment_parameters(env_id, param) if param else {}
     task = task_of(env_id)
-    watched = [*runs, *(policy or ())] or scripted_in(task, task.rules(**parameters))[:2] or ["random"]
+    known = scripted_in(task, task.rules(**parameters))
+    watched = [*runs, *(policy or ())] or known[:2] or ["random"]
     path = new_path(out, stem="explore", suffix=".html")
-    shown = len(watched) + (1 + len(task.scripted) if beside else 0)
-    with progress_bar("playing", total=shown, unit="policies", shown=progress) as each:
+    shown = {*watched, *(["random", *known] if beside else [])}
+    with progress_bar("playing", total=len(shown), unit="policies", shown=progress) as each:
         explored(
             env_id,
             watched,

@@ -74,13 +74,13 @@ def explore(
         watched = watch(env_id, policy, found, seed=seed, steps=steps, frames=frames) if policy in policies else None
         shown.append({**of_evaluation(found), "label": label_of(policy, env_id), "watched": watched})
         each()
-    spec = rules.spec
+    spec, rate = rules.spec, task.rate_of(rules)
     data = {
         "env": env_id,
         "summary": task.summary,
         "performance": "share of successful episodes" if task.performance == "success" else "reward per step",
-        "rate": task.rate_of(rules).name,
-        "benefit": f"{task.rate_of(rules).benefit}, divided by {task.rate_of(rules).demand}",
+        "rate": rate.name,
+        "benefit": f"{rate.benefit}, divided by {rate.demand}",
         "groups": list(task.rate_measure(rules, 1).group_names),
         "recorded": list(spec.groups),
         "agents": rules.multi_agent,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules
 from fair_envs.evaluation import LanesWorld, Policy, Stochastic, Transition, World, begun, rollout
+from fair_envs.evaluation.systems import can_flip
 from fair_envs.support.aliases import Flags, Floats, Ints
 
 MOST_OBSERVED = 64  # numbers of an observation that are shown
@@ -63,8 +64,8 @@ class Episode:
     """The first steps of an episode.
 
     Attributes:
-        individual, group, action, label, outcome: Who was affected, their groups, the decisions, the labels that the
-            policy got at once (-1: none), and what the decision was worth to them, shape (steps, individuals).
+        group, action, label, outcome: The groups of the affected individuals, the decisions, the labels that the policy
+            got at once (-1: none), and what the decision was worth to them, shape (steps, individuals).
         sensitive: Codes of the sensitive attributes, shape (steps, individuals, attributes).
         truth: The correct decisions, also those that nobody is told; -1: unknown, shape (steps, individuals).
         features: What is known about the individuals, shape (steps, individuals, features).
@@ -74,7 +75,6 @@ class Episode:
         frames: The pictures before the steps, shape (height, width, 3) each.
     """
 
-    individual: Ints
     group: Ints
     sensitive: Ints
     action: Ints
@@ -122,7 +122,6 @@ def play(rules: Rules, policy: Policy, *, seed: int, steps: int, frames: int = 0
     facts = np.array([row["facts"] for row in rows])
     shown = len(rows[0]["observation"]) <= MOST_OBSERVED
     return Episode(
-        individual=facts["individual"],
         group=facts["group"],
         sensitive=facts["sensitive"],
         action=facts["action"],
@@ -157,14 +156,12 @@ class Changed:
         places: The steps, or the agents, in which the change is made.
         action: The decisions.
         outcome: What they were worth to the individuals; for agents, their rewards.
-        over: Whether an episode has ended, shape (places, steps).
     """
 
     kind: str
     places: Ints
     action: Ints
     outcome: Floats
-    over: Flags
 
 
 def with_other_attribute(rules: Rules, policy: Policy, factual: Episode, *, seed: int) -> Changed | None:
@@ -193,8 +190,6 @@ def with_other_attribute(rules: Rules, policy: Policy, factual: Episode, *, seed
 
 
 def _flipped_agents(rules: Rules, policy: Policy, *, seed: int, steps: int) -> Changed | None:
-    from fair_envs.evaluation.systems import can_flip
-
     if not can_flip(rules):
         return None
     agents = rules.agents(rules.params)
@@ -239,13 +234,11 @@ def _played(
     world = LanesWorld(lanes, append_group=policy.append_group, assign=assign)
     actions: list[Ints] = []
     outcomes: list[Floats] = []
-    over: list[Flags] = []
     for step in rollout(world, policy):
         facts: Any = step.facts
         actions.append(np.where(step.active[:, np.newaxis], facts["action"], -1))
         worth = step.reward if rules.multi_agent else facts["outcome"]
         outcomes.append(np.where(step.active[:, np.newaxis], worth, 0.0))
-        over.append(~step.active)
         if len(actions) >= steps:
             break
     return Changed(
@@ -253,5 +246,4 @@ def _played(
         places=np.arange(number),
         action=np.stack(actions, axis=1),
         outcome=np.stack(outcomes, axis=1),
-        over=np.stack(over, axis=1),
     )

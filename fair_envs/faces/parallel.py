@@ -1,6 +1,6 @@
 """The PettingZoo interface: one lane whose agents act simultaneously, and its turn-based view."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
 
@@ -88,14 +88,10 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         If a decision-maker decides about the same M people throughout, it reports shape (M, A).
         """
         spec = self.fair_spec
-        living = set(self.agents)
-        if not living <= set(action_probs) <= set(self.possible_agents):
-            odd = sorted((living - set(action_probs)) | (set(action_probs) - set(self.possible_agents)), key=str)
-            raise ValueError(f"action_probs must have one entry for each living agent; missing or unknown: {odd}")
         people = () if self.lanes.rules.multi_agent or spec.one_person else (spec.individuals,)
         of_nobody = np.full((*people, spec.actions), 1 / max(1, spec.actions))
         self._reported.set(
-            [action_probs[name] if name in living else of_nobody for name in self.possible_agents],
+            self._of_all("action_probs", action_probs, of_nobody),
             shape=(self.lanes.agents, *people, spec.actions),
         )
 
@@ -190,12 +186,8 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
         stacked: Sequence[Any]
         if len(actions) == len(self.agents) == len(self.possible_agents) and [*actions] == self.possible_agents:
             stacked = [*actions.values()]  # the usual case, in a third of the time
-        elif set(self.agents) <= actions.keys() <= set(self.possible_agents):
-            living = set(self.agents)
-            stacked = [actions[name] if name in living else self._of_nobody for name in self.possible_agents]
         else:
-            odd = sorted((set(self.agents) - set(actions)) | (set(actions) - set(self.possible_agents)), key=str)
-            raise ValueError(f"actions must have one entry for each living agent; missing or unknown: {odd}")
+            stacked = self._of_all("actions", actions, self._of_nobody)
         try:
             return self._check(stacked, shape=(self.lanes.agents, *self._check.shape))[np.newaxis]
         except ValueError:
@@ -206,6 +198,19 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from None
             raise
+
+    def _of_all(self, what: str, given: Mapping[str, Any], of_nobody: Any) -> list[Any]:
+        """Return what is given for each possible agent, and `of_nobody` for those that have left.
+
+        Raises:
+            ValueError: A living agent has no entry, or an entry is for an unknown agent.
+        """
+        living, possible = set(self.agents), set(self.possible_agents)
+        if odd := (living - given.keys()) | (given.keys() - possible):
+            raise ValueError(
+                f"{what} must have one entry for each living agent; missing or unknown: {sorted(odd, key=str)}"
+            )
+        return [given[name] if name in living else of_nobody for name in self.possible_agents]
 
     def _see(self, step: Step) -> dict[str, Any]:
         self._observation = step.observation[0]

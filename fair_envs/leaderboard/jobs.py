@@ -240,10 +240,14 @@ def train(method: str, env_id: str, given: Mapping[str, Any], out: Path) -> None
     chosen.train(chosen.configured({"env_id": env_id, **given}), out=out, resume=False, progress=False)
 
 
-def course(run: Path, column: str) -> tuple[Floats, Floats]:
-    """Return the steps of a run's rollouts, and the mean in each of the metrics whose names begin with a text."""
+def rollouts(run: Path) -> list[dict[str, str]]:
+    """Return the metrics of a run's rollouts."""
     with (run / "metrics.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row.get(STEPS)]
+        return [row for row in csv.DictReader(file) if row.get(STEPS)]
+
+
+def course(rows: Sequence[Mapping[str, str]], column: str) -> tuple[Floats, Floats]:
+    """Return the steps of rollouts, and the mean in each of the metrics whose names begin with a text."""
     names = [name for name in (rows[0] if rows else {}) if name.startswith(column)]
     kept = [row for row in rows if names and all(row[name] for name in names)]
     steps = np.array([float(row[STEPS]) for row in kept])
@@ -252,19 +256,19 @@ def course(run: Path, column: str) -> tuple[Floats, Floats]:
 
 def learning(run: Path) -> dict[str, float]:
     """Return a run's steps, its rewards at a half, three quarters and the end, and the late means of `FOLLOWED`."""
-    found: dict[str, float] = {}
-    if len(taken := course(run, STEPS)[0]):
-        found["steps"] = end = float(taken[-1])
-        steps, rewards = course(run, REWARDS)
+    rows, found = rollouts(run), {}
+    if rows:
+        found["steps"] = end = float(rows[-1][STEPS])
+        steps, rewards = course(rows, REWARDS)
         if len(steps):
             found |= {f"reward at {at:g}": float(np.interp(at * end, steps, rewards)) for at in (0.5, 0.75, 1)}
-        found |= {name: value for name in FOLLOWED if not np.isnan(value := late_mean(run, name))}
+        found |= {name: value for name in FOLLOWED if not np.isnan(value := late_mean(rows, name))}
     return found
 
 
-def late_mean(run: Path, column: str) -> float:
-    """Return the mean of a run's metric over the last part of the training; NaN if it has none."""
-    steps, values = course(run, column)
+def late_mean(rows: Sequence[Mapping[str, str]], column: str) -> float:
+    """Return the mean of a metric over the rollouts in the last part of a training; NaN if they have none."""
+    steps, values = course(rows, column)
     return float(values[steps > (1 - LAST_PART) * steps[-1]].mean()) if len(steps) else np.nan
 
 
@@ -498,7 +502,7 @@ class UnitCell(Job):
         started = time.process_time()
         with TemporaryDirectory() as folder:
             train(self.method, self.env_id, self.given, Path(folder) / RUN)
-            found = late_mean(Path(folder) / RUN, self.column)
+            found = late_mean(rollouts(Path(folder) / RUN), self.column)
         return {"seconds": time.process_time() - started, "numbers": {"measured": found}}
 
 

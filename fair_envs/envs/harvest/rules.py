@@ -775,9 +775,7 @@ class Harvest(Rules):
         population = largest_population(params)
         largest = largest_reward(params)
         right, bottom, *_, far = scale_of_ten(params, population, largest)
-        low = np.array(
-            [0, 0, 0, -largest, 0, 0, 0, 0, 0, 0], float
-        )  # so that it contains 0, which some libraries fill in
+        low = np.array([0, 0, 0, -largest, 0, 0, 0, 0, 0, 0], float)  # with 0, which some libraries fill in
         high = np.array([right, bottom, 1, largest, BLUE, population, population, far, far, far])
         if params.scaled:
             scale = np.array([right, bottom, 1, largest, 1, population, population, far, far, far])
