@@ -34,4 +34,3 @@ autosummary_generate = False
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "fair-envs"
-html_static_path = ["_static"]
