@@ -215,6 +215,7 @@ def training_env(
         threads=config.threads,
         append=append,
         reward_scale=config.reward_scale,
+        infos="ends",  # the seconds since the start would make equal models different files
         worlds=worlds,
         **config.parameters,
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
     from fair_envs.core import Rules
-    from fair_envs.faces.sb3 import Append
+    from fair_envs.faces.sb3 import Append, Infos
 
 
 class Entry(NamedTuple):
@@ -80,11 +80,18 @@ def _check_module(module: str) -> None:
 
 
 def _register(env_id: str, module: str) -> None:
-    """Register an environment with Gymnasium and PettingZoo."""
+    """Register an environment with Gymnasium and PettingZoo, and as ``mo-ID`` with vector rewards."""
     gym.register(
         env_id,
         entry_point=f"{module}:Env",
         vector_entry_point=f"{module}:Vector",
+    )
+    gym.register(
+        f"mo-{env_id}",  # MO-Gymnasium's prefix
+        entry_point="fair_envs.wrappers.registered:objectives_env",
+        vector_entry_point="fair_envs.wrappers.registered:objectives_vector",
+        kwargs={"module": module},
+        disable_env_checker=True,  # Gymnasium's check warns about vector rewards
     )
     if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
         pettingzoo.register("parallel", env_id, entry_point=f"{module}:parallel_env")
@@ -149,6 +156,7 @@ def make_sb3(
     append: "Append" = None,
     append_group: bool = False,
     reward_scale: float = 1.0,
+    infos: "Infos" = "episode",
     worlds: Sequence[Mapping[str, Any]] | None = None,
     **parameters: Any,
 ) -> "VecEnv":
@@ -166,6 +174,9 @@ def make_sb3(
             `fair_envs.faces.sb3.AgentsVecEnv`; only for rows of agents.
         append_group: True is ``append="group"``.
         reward_scale: Factor by which the learner's rewards are multiplied.
+        infos: What the rows' info dictionaries contain: ``"episode"``: at the ends of episodes, what
+            Stable-Baselines3 logs as ``rollout/ep_rew_mean``. ``"record"``: also the record of each step, for your
+            own callbacks; that takes time. ``"ends"``: neither. See `fair_envs.faces.sb3.LanesVecEnv`.
         worlds: The parameters of several worlds with common random numbers, ``n_envs`` lanes each; for example
             ``[{"sensitive_fraction": 0.0}, {"sensitive_fraction": 1.0}]``. Only for rows of agents.
         parameters: The environment's parameters.
@@ -195,12 +206,15 @@ def make_sb3(
             append=append,
             append_group=append_group,
             reward_scale=reward_scale,
+            infos=infos,
         )
     else:
         if worlds is not None or append is not None or append_group:
             raise ValueError("worlds, append and append_group need rows='agents', got rows='lanes'")
         rules = make_rules(env_id, **parameters)
         check_batch("n_envs", n_envs, rules)
-        vec_env = LanesVecEnv(rules, n_envs, threads=threads, render_mode=render_mode, reward_scale=reward_scale)
+        vec_env = LanesVecEnv(
+            rules, n_envs, threads=threads, render_mode=render_mode, reward_scale=reward_scale, infos=infos
+        )
     vec_env.seed(seed)
     return vec_env

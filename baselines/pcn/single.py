@@ -98,7 +98,13 @@ def make_single(config: SingleTraining) -> BaseAlgorithm:
     """Return the untrained model, a `stable_baselines3.DQN` or ``PPO`` with one row for each lane."""
     first = SINGLE_SEEDS + LANES_EACH * config.seed
     env = make_sb3(
-        config.env_id, n_envs=config.lanes, rows="lanes", seed=first, threads=config.threads, **config.parameters
+        config.env_id,
+        n_envs=config.lanes,
+        rows="lanes",
+        seed=first,
+        threads=config.threads,
+        infos="ends",
+        **config.parameters,
     )
     shared: dict[str, Any] = {
         "learning_rate": config.learning_rate,

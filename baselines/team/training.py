@@ -280,6 +280,7 @@ def make_team(config: TeamTraining) -> DDPG:
         seed=first,
         threads=config.threads,
         reward_scale=config.reward_scale,
+        infos="ends",
         **config.parameters,
     )
     settings: dict[str, Any] = {name: getattr(config, name) for name in SETTINGS.split()}

@@ -1,13 +1,15 @@
 """The Stable-Baselines3 interface: B lanes as rows, or B x agents rows with shared parameters."""
 
+import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
+from fair_envs.core.interactions import LaneRecord
 from fair_envs.faces.common import (
     ActionCheck,
     NotReset,
@@ -18,7 +20,7 @@ from fair_envs.faces.common import (
     joint_space,
     with_last,
 )
-from fair_envs.support.aliases import Flags, Floats, Floats32
+from fair_envs.support.aliases import Flags, Floats, Floats32, Ints
 from fair_envs.support.parameters import Positive, checked
 
 try:
@@ -31,12 +33,15 @@ except ModuleNotFoundError as error:
 Append = Literal["group", "agent"] | None
 """What is appended to an agent's observation: its group, its index among the agents, or nothing."""
 
+Infos = Literal["ends", "episode", "record"]
+"""What the rows' info dictionaries contain, see `LanesVecEnv`."""
+
 
 class LanesVecEnv(OfLanes, VecEnv):
     """B lanes as a Stable-Baselines3 `VecEnv`, one row for each lane: one controller plays all agents of a lane.
 
-    The rows' info dictionaries are empty except at the ends of episodes (``terminal_observation`` and
-    ``TimeLimit.truncated``). The record of the last step is in `interactions`, as arrays.
+    The record of the last step is in `interactions`, as arrays. That is faster than in the rows' info dictionaries,
+    which have it only with ``infos="record"``.
 
     Args:
         rules: The environment.
@@ -44,6 +49,12 @@ class LanesVecEnv(OfLanes, VecEnv):
         threads: Number of threads that share the lanes; the results do not depend on it.
         render_mode: ``"rgb_array"`` or None.
         reward_scale: Factor by which the learner's rewards are multiplied; `agent_reward` is not changed.
+        infos: What the rows' info dictionaries contain. ``"ends"``: only ``terminal_observation`` and
+            ``TimeLimit.truncated``, at the ends of episodes. ``"episode"``: at the ends, also ``episode`` with the
+            return ``r``, the length ``l`` and the seconds ``t``, which Stable-Baselines3 logs as
+            ``rollout/ep_rew_mean``. The return is of the environment's rewards, before wrappers and `reward_scale`
+            change them. ``"record"``: also each step's record (``fair_action`` and so on), as in ``info`` of the
+            other interfaces; a row of an agent has its own entries, as in PettingZoo.
 
     Attributes:
         agent_reward: The agents' rewards in the last step, shape (B, agents), as changed by wrappers.
@@ -61,7 +72,11 @@ class LanesVecEnv(OfLanes, VecEnv):
         threads: int = 1,
         render_mode: str | None = None,
         reward_scale: float = 1.0,
+        infos: Infos = "ends",
     ) -> None:
+        if infos not in get_args(Infos):
+            raise ValueError(f"infos must be one of {', '.join(map(repr, get_args(Infos)))}, got {infos!r}")
+        self.infos = infos
         self.reward_scale = float(checked("reward_scale", reward_scale, Positive))
         if render_mode not in ("rgb_array", None):
             raise ValueError(f"render_mode must be 'rgb_array' or None, got {render_mode!r}")
@@ -86,6 +101,10 @@ class LanesVecEnv(OfLanes, VecEnv):
         self.added: dict[str, NDArray[Any]] = {}
         super().__init__(self._rows(), *self._spaces(rules))
         self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": rules.fps}
+        self._record = LaneRecord(rules.spec)
+        self._returns: Floats = np.zeros(self.num_envs)  # of the running episodes
+        self._lengths: Ints = np.zeros(self.num_envs, np.int64)
+        self._begun = time.time()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.lanes.rules.name}, num_envs={self.num_envs})"
@@ -132,7 +151,8 @@ class LanesVecEnv(OfLanes, VecEnv):
         start = self.lanes.restart()
         self._started, self._actions, self.action_probs = True, None, None
         self.interactions, self.agent_reward, self.active = start.facts, start.reward, self.lanes.active()
-        self.reset_infos = [{} for _ in range(self.num_envs)]
+        self._returns[:], self._lengths[:] = 0, 0
+        self.reset_infos = self._infos(start)
         return self._shown(start)
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -163,8 +183,11 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._actions, self.action_probs = None, self._reported.take()
         self.interactions, self.agent_reward, self.own_reward = played.facts, played.reward, played.reward
         done = played.terminated | played.truncated
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos = self._infos(played)
         shown = self._shown(played)
+        if self.infos != "ends":
+            self._returns += self._own_reward(played)
+            self._lengths += 1
         if done.any():
             shown = self._restart(played, done, shown, infos)
         self.active = self.lanes.active()
@@ -178,8 +201,37 @@ class LanesVecEnv(OfLanes, VecEnv):
         for row in np.flatnonzero(ended):
             infos[row]["terminal_observation"] = shown[row].copy()
             infos[row]["TimeLimit.truncated"] = bool(truncated[row])
+        if self.infos != "ends":
+            self._end(ended, infos)
         shown[ended] = first[ended]
         return shown
+
+    def _end(self, ended: Flags, infos: list[dict[str, Any]]) -> None:
+        """Add what `stable_baselines3.common.monitor.Monitor` reports at the ends of episodes to the rows' infos."""
+        seconds = round(time.time() - self._begun, 6)
+        for row in np.flatnonzero(ended):
+            infos[row]["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row]), "t": seconds}
+        self._returns[ended], self._lengths[ended] = 0, 0
+
+    def _infos(self, step: Step) -> list[dict[str, Any]]:
+        """Return the rows' info dictionaries of a step or reset, without the ends of episodes."""
+        if self.infos != "record":
+            return [{} for _ in range(self.num_envs)]
+        return [entries for lane in range(self.lanes.count) for entries in self._entries(step, lane)]
+
+    def _entries(self, step: Step, lane: int) -> list[dict[str, Any]]:
+        """Return the record of one lane as the entries of each of its rows."""
+        entries = self._record(*self._reported_in(step, lane))
+        if self.lanes.rules.multi_agent:
+            entries["agent_reward"] = step.reward[lane]
+        if self.lanes.rules.leaving_field is not None:
+            entries["agent_active"] = self.lanes.active()[lane].astype(np.int8)
+        return [entries]
+
+    def _reported_in(self, step: Step, lane: int) -> tuple[NDArray[np.void], Floats32 | None]:
+        """Return the record of a lane, shape (1,), and its reported action probabilities."""
+        own = slice(lane, lane + 1)
+        return step.facts[own], None if self.action_probs is None else self.action_probs[own]
 
     def close(self) -> None:
         """Close the drawing resources; the episodes cannot continue."""
@@ -229,8 +281,13 @@ class LanesVecEnv(OfLanes, VecEnv):
         """Return the observations of the rows, as a new array."""
         return step.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))
 
+    def _own_reward(self, step: Step) -> Floats:
+        """Return the environment's rewards of the rows."""
+        return step.reward.mean(axis=1)  # type: ignore[no-any-return]
+
     def _reward(self, step: Step) -> Floats32:
-        return (step.reward.mean(axis=1) * self.reward_scale).astype(np.float32)  # type: ignore[no-any-return]
+        """Return the rows' rewards for the learner."""
+        return (self._own_reward(step) * self.reward_scale).astype(np.float32)
 
     def _of_rows(self, lanes: Flags) -> Flags:
         """Return the lanes' values for each of their rows, as a new array."""
@@ -253,6 +310,7 @@ class AgentsVecEnv(LanesVecEnv):
             network; the networks do not receive it.
         append_group: True is ``append="group"``.
         reward_scale: See `LanesVecEnv`.
+        infos: See `LanesVecEnv`.
     """
 
     def __init__(
@@ -265,10 +323,13 @@ class AgentsVecEnv(LanesVecEnv):
         append: Append = None,
         append_group: bool = False,
         reward_scale: float = 1.0,
+        infos: Infos = "ends",
     ) -> None:
         first, self.worlds = (rules[0], len(rules)) if isinstance(rules, Sequence) else (rules, 1)
         self.append = appended(first, append, append_group)
-        super().__init__(rules, lanes, threads=threads, render_mode=render_mode, reward_scale=reward_scale)
+        super().__init__(
+            rules, lanes, threads=threads, render_mode=render_mode, reward_scale=reward_scale, infos=infos
+        )
 
     @property
     def append_group(self) -> bool:
@@ -302,8 +363,12 @@ class AgentsVecEnv(LanesVecEnv):
         last = step.facts["group"] if self.append == "group" else np.arange(self.lanes.agents)
         return with_last(step.observation, last)
 
-    def _reward(self, step: Step) -> Floats32:
-        return (step.reward * self.reward_scale).astype(np.float32).reshape(-1)
+    def _entries(self, step: Step, lane: int) -> list[dict[str, Any]]:
+        reported = self._reported_in(step, lane)
+        return self._record.of_people(*reported) if self.lanes.rules.multi_agent else [self._record(*reported)]
+
+    def _own_reward(self, step: Step) -> Floats:
+        return step.reward.reshape(-1)
 
 
 def appended(rules: Rules, append: Append, append_group: bool) -> Append:
@@ -325,4 +390,4 @@ def appended(rules: Rules, append: Append, append_group: bool) -> Append:
     return append
 
 
-__all__ = ["AgentsVecEnv", "Append", "LanesVecEnv", "VecEnvStepReturn", "VecEnvWrapper"]
+__all__ = ["AgentsVecEnv", "Append", "Infos", "LanesVecEnv", "VecEnvStepReturn", "VecEnvWrapper"]

@@ -78,6 +78,59 @@ def test_the_ends_of_episodes_are_in_the_infos(rows: str) -> None:
         assert_same(seen.reshape(3, 400), single.reset()[0])
 
 
+@ROWS
+def test_returns_and_lengths_of_episodes_are_logged(rows: str) -> None:
+    env = table(rows, n_envs=2, reward_scale=0.1)
+    watched = VecMonitor(table(rows, n_envs=2))
+    env.reset(), watched.reset()
+    for time in range(HORIZON + 2):
+        if time == 2:  # a reset within an episode starts the count again
+            env.reset(), watched.reset()
+        ends, others = (world.step(using(env))[3] for world in (env, watched))
+    assert [info["episode"]["l"] for info in ends] == [HORIZON] * env.num_envs
+    assert [info["episode"]["r"] for info in ends] == pytest.approx([info["episode"]["r"] for info in others])
+    assert any(info["episode"]["r"] for info in ends)
+    model = PPO("MlpPolicy", table(rows, n_envs=2), n_steps=HORIZON, batch_size=8, n_epochs=1, device="cpu")
+    model.learn(HORIZON * env.num_envs)
+    assert len(model.ep_info_buffer or ()) > 0
+
+
+def test_infos_of_ends_have_no_episode() -> None:
+    env = table(infos="ends", horizon=1)
+    env.reset()
+    assert {*env.step(using(env))[3][0]} == {"terminal_observation", "TimeLimit.truncated"}
+
+
+def test_infos_of_agents_are_those_of_pettingzoo() -> None:
+    env = table(infos="record", n_envs=2)
+    other = harvest.parallel_env(horizon=HORIZON)
+    env.reset()
+    expected: Any = other.reset(seed=1)[1]
+    assert_same(env.reset_infos[40:], list(expected.values()))
+    for time in range(HORIZON):
+        infos = env.step(using(env))[3]
+        expected = other.step(dict.fromkeys(other.agents, USE))[4]
+        own = [{key: value for key, value in info.items() if key.startswith("fair_")} for info in infos[40:]]
+        assert_same(own, list(expected.values()))
+        assert all(("episode" in info) == (time == HORIZON - 1) for info in infos)
+
+
+@pytest.mark.parametrize("env_id", ["FairEpidemic-v0", "FairHiring-v0", "FairTraffic-v0"])
+def test_infos_of_lanes_are_those_of_gymnasium(env_id: str) -> None:
+    env: Any = fair_envs.make_sb3(env_id, n_envs=2, rows="lanes", seed=0, infos="record")
+    other = gym.make(env_id)
+    env.reset()
+    other.reset(seed=1)
+    actions = np.stack([env.action_space.sample()] * 2)
+    assert_same(env.step(actions)[3][1], other.step(actions[1])[4])
+
+
+def test_a_decision_maker_in_rows_of_agents_has_one_info() -> None:
+    env: Any = fair_envs.make_sb3("FairEpidemic-v0", n_envs=2, seed=0, infos="record")
+    env.reset()
+    assert len(env.reset_infos) == 2 and env.reset_infos[0]["fair_sensitive"].shape == (34, 1)
+
+
 @pytest.mark.parametrize("face", [LanesVecEnv, AgentsVecEnv])
 def test_an_episode_that_terminates_is_not_truncated(face: type[LanesVecEnv]) -> None:
     env = face(Countdown(horizon=2), 3)  # the lanes would terminate after 1, 2 and 3 steps
@@ -311,6 +364,7 @@ def test_what_is_written_into_actions_after_they_were_given_does_not_count(rows:
     ("keywords", "message"),
     [
         ({"rows": "people"}, "rows must be 'agents' or 'lanes', got 'people'"),
+        ({"infos": "all"}, "infos must be one of 'ends', 'episode', 'record', got 'all'"),
         ({"n_envs": 0}, "n_envs must be an integer of at least 1, got 0"),
         ({"threads": 0}, "threads must be an integer of at least 1, got 0"),
         ({"render_mode": "human"}, "render_mode must be 'rgb_array' or None, got 'human'"),
