@@ -215,7 +215,7 @@ def training_env(
         threads=config.threads,
         append=append,
         reward_scale=config.reward_scale,
-        infos="ends",  # the seconds since the start would make equal models different files
+        infos="ends",  # the model would contain returns of episodes that began before an interruption
         worlds=worlds,
         **config.parameters,
     )

@@ -24,10 +24,13 @@ class Entry(NamedTuple):
 
     module: str
     summary: str
+    agents: bool = False  # whether there are several agents, of which a controller can play one
 
 
 TABLE: dict[str, Entry] = {
-    "FairHarvest-v0": Entry("fair_envs.envs.harvest", "A harvest game in which some agents have half the turns."),
+    "FairHarvest-v0": Entry(
+        "fair_envs.envs.harvest", "A harvest game in which some agents have half the turns.", agents=True
+    ),
     "FairHiring-v0": Entry("fair_envs.envs.hiring", "A company decides on one applicant after another."),
     "FairFraud-v0": Entry(
         "fair_envs.envs.fraud", "Card payments of which some are frauds; checks drive customers away."
@@ -37,9 +40,13 @@ TABLE: dict[str, Entry] = {
         "fair_envs.envs.attention", "A few units are sent to locations where incidents happen more often unattended."
     ),
     "FairEpidemic-v0": Entry("fair_envs.envs.epidemic", "Vaccines against a disease in a social network."),
-    "FairPursuit-v0": Entry("fair_envs.envs.pursuit", "Pursuers who catch an evader together, on a torus."),
+    "FairPursuit-v0": Entry(
+        "fair_envs.envs.pursuit", "Pursuers who catch an evader together, on a torus.", agents=True
+    ),
     "FairTraffic-v0": Entry(
-        "fair_envs.envs.traffic", "Cars on their way through a city; those driven by people know less and react later."
+        "fair_envs.envs.traffic",
+        "Cars on their way through a city; those driven by people know less and react later.",
+        agents=True,
     ),
     "FairCollege-v0": Entry(
         "fair_envs.envs.college", "A college publishes a threshold; applicants pay to reach it, some of them more."
@@ -47,13 +54,16 @@ TABLE: dict[str, Entry] = {
 }
 
 
-def register(env_id: str, module: str, summary: str = "") -> None:
+def register(env_id: str, module: str, summary: str = "", agents: bool = False) -> None:
     """Register an environment with Gymnasium, PettingZoo and this package.
+
+    Gymnasium also gets ``mo-ID``, with vector rewards, and with several agents ``focal-ID``, under focal control.
 
     Args:
         env_id: For example ``"FairHarvest-v0"``.
         module: Import path of the package with its interfaces: ``Env``, ``Vector``, ``Parallel``.
         summary: One sentence for lists.
+        agents: Whether there are several agents, of which a controller can play one.
 
     Raises:
         ValueError: Another package already uses this id, or there is no such module.
@@ -63,9 +73,9 @@ def register(env_id: str, module: str, summary: str = "") -> None:
         raise ValueError(f"id must be new, got {env_id!r}, which {known.module} already uses")
     _check_module(module)
     again = known is not None and env_id in gym.registry
-    TABLE[env_id] = Entry(module, summary)
+    TABLE[env_id] = Entry(module, summary, agents)
     if not again:
-        _register(env_id, module)
+        _register(env_id, TABLE[env_id])
 
 
 def _check_module(module: str) -> None:
@@ -79,13 +89,14 @@ def _check_module(module: str) -> None:
         raise ValueError(f"module must be {wanted}, got {module!r}, which does not exist")
 
 
-def _register(env_id: str, module: str) -> None:
-    """Register an environment with Gymnasium and PettingZoo, and as ``mo-ID`` with vector rewards."""
-    gym.register(
-        env_id,
-        entry_point=f"{module}:Env",
-        vector_entry_point=f"{module}:Vector",
-    )
+def _register(env_id: str, entry: Entry) -> None:
+    """Register an environment with Gymnasium and PettingZoo, see `register`."""
+    module = entry.module
+    single, batch = f"{module}:Env", f"{module}:Vector"
+    gym.register(env_id, entry_point=single, vector_entry_point=batch)
+    if entry.agents:
+        focal = {"control": "focal"}
+        gym.register(f"focal-{env_id}", entry_point=single, vector_entry_point=batch, kwargs=focal)
     gym.register(
         f"mo-{env_id}",  # MO-Gymnasium's prefix
         entry_point="fair_envs.wrappers.registered:objectives_env",
@@ -102,7 +113,7 @@ def register_all() -> None:
     """Register every id of the table."""
     for env_id, entry in TABLE.items():
         if env_id not in gym.registry:
-            _register(env_id, entry.module)
+            _register(env_id, entry)
 
 
 def find(env_id: str) -> Entry:

@@ -109,3 +109,18 @@ def test_a_run_does_not_cause_an_import(own_id: str) -> None:
     with pytest.raises(ValueError, match="names the function 'own_hiring:OwnHiring"):
         load(named)
     assert not Path("imported").exists()
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id, entry in TABLE.items() if entry.agents])
+def test_an_agent_among_others_has_an_id(env_id: str) -> None:
+    env = gym.make(f"focal-{env_id}")
+    assert env.unwrapped.focal_agent == 0  # type: ignore[attr-defined]
+    batch = gym.make_vec(f"focal-{env_id}", num_envs=2, focal="agent_1")
+    assert batch.single_action_space == env.action_space and batch.unwrapped.focal_agent == 1  # type: ignore[attr-defined]
+
+
+def test_exactly_the_environments_with_several_agents_have_focal_ids() -> None:
+    assert {env_id for env_id, entry in TABLE.items() if entry.agents} == {
+        env_id for env_id in TABLE if make_rules(env_id).multi_agent
+    }
+    assert "focal-FairLending-v0" not in gym.registry

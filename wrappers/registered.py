@@ -4,7 +4,8 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from fair_envs.wrappers.gaps import FairnessObjectives, Measured
+from fair_envs.wrappers.following import Measured
+from fair_envs.wrappers.gaps import FairnessObjectives
 
 BOTH: tuple[Measured, ...] = ("short", "long")
 

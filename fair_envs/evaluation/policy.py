@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core import Rules
 from fair_envs.evaluation.world import Transition, World
-from fair_envs.faces.single import RandomPartners
+from fair_envs.faces.focal import RandomPartners
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import meant
 

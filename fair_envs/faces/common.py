@@ -31,12 +31,18 @@ class OfLanes:
     closed: bool = False
     reported_spec: FairSpec | None = None  # the spec of a wrapper that changes the record
     histories: tuple[Any, ...] = ()  # of wrappers that keep one, innermost first
+    focal: Any = None  # fair_envs.faces.focal.Focal under focal control
 
     @property
     def fair_spec(self) -> FairSpec:
         """The static description of the environment."""
         spec: FairSpec = self.reported_spec or self.lanes.rules.spec
         return spec
+
+    @property
+    def focal_agent(self) -> int | None:
+        """The index of the agent that is played under focal control; None under joint control."""
+        return None if self.focal is None else self.focal.agent
 
     @property
     def params(self) -> Any:

@@ -1,6 +1,5 @@
 """The Stable-Baselines3 interface: B lanes as rows, or B x agents rows with shared parameters."""
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
@@ -51,9 +50,9 @@ class LanesVecEnv(OfLanes, VecEnv):
         reward_scale: Factor by which the learner's rewards are multiplied; `agent_reward` is not changed.
         infos: What the rows' info dictionaries contain. ``"ends"``: only ``terminal_observation`` and
             ``TimeLimit.truncated``, at the ends of episodes. ``"episode"``: at the ends, also ``episode`` with the
-            return ``r``, the length ``l`` and the seconds ``t``, which Stable-Baselines3 logs as
-            ``rollout/ep_rew_mean``. The return is of the environment's rewards, before wrappers and `reward_scale`
-            change them. ``"record"``: also each step's record (``fair_action`` and so on), as in ``info`` of the
+            return ``r`` and the length ``l``, which Stable-Baselines3 logs as ``rollout/ep_rew_mean``
+            and ``ep_len_mean``. The return is of the environment's rewards, before wrappers and `reward_scale` change
+            them. ``"record"``: also each step's record (``fair_action`` and so on), as in ``info`` of the
             other interfaces; a row of an agent has its own entries, as in PettingZoo.
 
     Attributes:
@@ -104,7 +103,6 @@ class LanesVecEnv(OfLanes, VecEnv):
         self._record = LaneRecord(rules.spec)
         self._returns: Floats = np.zeros(self.num_envs)  # of the running episodes
         self._lengths: Ints = np.zeros(self.num_envs, np.int64)
-        self._begun = time.time()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.lanes.rules.name}, num_envs={self.num_envs})"
@@ -207,10 +205,9 @@ class LanesVecEnv(OfLanes, VecEnv):
         return shown
 
     def _end(self, ended: Flags, infos: list[dict[str, Any]]) -> None:
-        """Add what `stable_baselines3.common.monitor.Monitor` reports at the ends of episodes to the rows' infos."""
-        seconds = round(time.time() - self._begun, 6)
+        """Add the returns and lengths of episodes to the rows' infos, as `stable_baselines3`'s `Monitor` does."""
         for row in np.flatnonzero(ended):
-            infos[row]["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row]), "t": seconds}
+            infos[row]["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row])}
         self._returns[ended], self._lengths[ended] = 0, 0
 
     def _infos(self, step: Step) -> list[dict[str, Any]]:
@@ -327,9 +324,7 @@ class AgentsVecEnv(LanesVecEnv):
     ) -> None:
         first, self.worlds = (rules[0], len(rules)) if isinstance(rules, Sequence) else (rules, 1)
         self.append = appended(first, append, append_group)
-        super().__init__(
-            rules, lanes, threads=threads, render_mode=render_mode, reward_scale=reward_scale, infos=infos
-        )
+        super().__init__(rules, lanes, threads=threads, render_mode=render_mode, reward_scale=reward_scale, infos=infos)
 
     @property
     def append_group(self) -> bool:

@@ -1,13 +1,12 @@
 """The Gymnasium interface: one lane, one controller."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.core import Lanes, Rules, Step, check_seed, draws, variant_of
+from fair_envs.core import Lanes, Rules, Step, check_seed, variant_of
 from fair_envs.core.interactions import LaneRecord
 from fair_envs.faces.common import (
     RENDER_MODES,
@@ -20,11 +19,8 @@ from fair_envs.faces.common import (
     check_render_mode,
     joint_space,
 )
+from fair_envs.faces.focal import Control, Others, focal_control
 from fair_envs.support.aliases import Floats
-from fair_envs.support.imports import imported
-
-Others = Callable[[NDArray[Any], Floats], NDArray[Any]]
-"""Policy of the other agents: observations (agents, ...) and uniform numbers (agents,) to actions (agents, ...)."""
 
 
 class SingleEnv(OfLanes, gym.Env[Any, Any]):
@@ -57,7 +53,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         self,
         *,
         render_mode: str | None = None,
-        control: Literal["joint", "focal"] = "joint",
+        control: Control = "joint",
         focal: str = "agent_0",
         others: str | Others = "random",
         **parameters: Any,
@@ -73,20 +69,13 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         self._reported, self._record = Reported(rules, 1), LaneRecord(rules.spec)
         self._picture = Picture(self.lanes, render_mode)
         self._running = False
-        self._observation: NDArray[Any] | None = None  # (agents, ...), what the others observe under focal control
-        self._focal = focal_index(control, focal, self.lanes.agents)
-        self._others = partners(others, rules)
-        single = self._focal is not None or not rules.multi_agent
+        self.focal = focal_control(self.lanes, self._check, control, focal, others)
+        single = self.focal is not None or not rules.multi_agent
         self.observation_space = joint_space(rules.observation_space(rules.params), self.lanes.agents, drop=single)
         self.action_space = joint_space(rules.action_space(rules.params), self.lanes.agents, drop=single)
         self._seen_shape, self._own_shape = self.observation_space.shape or (), self.action_space.shape or ()
         self._multi_agent, self._leaving = rules.multi_agent, rules.leaving_field is not None
         self._joint_shape = (1, self.lanes.agents, *self._check.shape)
-
-    @property
-    def focal_agent(self) -> int | None:
-        """The index of the agent that is played under focal control; None under joint control."""
-        return self._focal
 
     def report_action_probs(self, action_probs: Any) -> None:
         """Report the probabilities with which the next action is chosen: (A,), or (M, A) for M people."""
@@ -129,15 +118,15 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
             self.check_open("step")
             raise NotReset("step must follow a reset: the episode has not begun or is over")
         played = self.lanes.advance(self._actions(action))
+        if self.focal is not None:
+            self.focal.end(played)
         terminated, truncated = played.terminated.item(), played.truncated.item()
-        if self._focal is not None and not self.lanes.active()[0, self._focal]:
-            terminated, truncated = True, False  # the other agents' episode is not played further
         self._running = not (terminated or truncated)
         self.own_reward = played.reward
-        if self._focal is None and self.lanes.agents > 1:
+        if self.focal is None and self.lanes.agents > 1:
             reward = np.add.reduce(played.reward[0]) / self.lanes.agents  # the mean, in a third of the time
         else:
-            reward = played.reward[0, self._focal or 0]
+            reward = played.reward[0, self.focal_agent or 0]
         if self.render_mode == "human":
             self.render()
         return self._see(played), float(reward), terminated, truncated, self._info(played)
@@ -160,21 +149,15 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
     def _actions(self, action: Any) -> NDArray[Any]:
         """Return the actions of all agents, shape (1, agents, ...)."""
         own = self._check(action, shape=self._own_shape, copy=False)
-        if self._focal is None:
-            return own.reshape(self._joint_shape)
-        joint = np.array(self._others(self._observation, draws(self.lanes)[0]))  # type: ignore[arg-type]
-        joint = self._check(joint, shape=(self.lanes.agents, *self._check.shape))
-        joint[self._focal] = own
-        return joint[np.newaxis]
+        return own.reshape(self._joint_shape) if self.focal is None else self.focal.actions(own[np.newaxis])
 
     def _see(self, step: Step) -> NDArray[Any]:
         """Return the controller's observation, and store what the other agents observe."""
-        seen = step.observation[0]
-        if self._focal is None:
-            found: NDArray[Any] = seen.reshape(self._seen_shape)
+        if self.focal is None:
+            found: NDArray[Any] = step.observation[0].reshape(self._seen_shape)
             return found
-        self._observation = seen
-        return np.array(seen[self._focal])
+        self.focal.seen = step.observation
+        return np.array(self.focal.observed(step.observation)[0])
 
     def _info(self, step: Step) -> dict[str, Any]:
         self.interactions, self.action_probs = step.facts, self._reported.take()
@@ -184,64 +167,3 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         if self._leaving:
             row["agent_active"] = self.lanes.active()[0].astype(np.int8)
         return row
-
-
-def focal_index(control: str, focal: str, agents: int) -> int | None:
-    """Return the index of the focal agent, or None under joint control.
-
-    Raises:
-        ValueError: The kind of control or the agent is unknown.
-    """
-    if control == "joint":
-        return None
-    if control != "focal":
-        raise ValueError(f"control must be 'joint' or 'focal', got {control!r}")
-    names = [f"agent_{i}" for i in range(agents)]
-    if focal not in names:
-        raise ValueError(f"focal must be one of agent_0 to agent_{agents - 1}, got {focal!r}")
-    return names.index(focal)
-
-
-def partners(others: str | Others, rules: Rules) -> Others:
-    """Return the policy of the other agents.
-
-    Raises:
-        ValueError: The argument is neither ``"random"``, nor a function, nor the import path of one.
-    """
-    if callable(others):
-        return others
-    if others == "random":
-        return RandomPartners(rules)
-    try:
-        found: Others = imported(others)
-    except (AttributeError, ImportError, ValueError) as error:
-        raise ValueError(f"others must be 'random', a function or 'module:function', got {others!r}") from error
-    return found
-
-
-class RandomPartners:
-    """Other agents that choose every action with equal probability.
-
-    Args:
-        rules: The environment; its actions must be discrete, several discrete choices, or a bounded box.
-    """
-
-    def __init__(self, rules: Rules) -> None:
-        self._space = rules.action_space(rules.params)
-
-    def __call__(self, observation: NDArray[Any], uniform: Floats) -> NDArray[Any]:
-        """Return one action for each agent; each uses one uniform number."""
-        if isinstance(self._space, gym.spaces.Discrete):
-            return np.asarray(self._space.start + (uniform * self._space.n).astype(np.int64))
-        return np.stack([self._of_several(number) for number in uniform])
-
-    def _of_several(self, number: float) -> NDArray[Any]:
-        """Return one agent's action of several numbers, from its single uniform number."""
-        rng = np.random.default_rng(int(number * 2**53))
-        if isinstance(self._space, gym.spaces.MultiDiscrete):
-            return self._space.start + rng.integers(self._space.nvec)
-        if isinstance(self._space, gym.spaces.Box) and self._space.is_bounded():
-            return rng.uniform(self._space.low, self._space.high).astype(self._space.dtype)
-        raise ValueError(
-            f"others='random' needs discrete or bounded actions, got {self._space}; pass a function instead"
-        )

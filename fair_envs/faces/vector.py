@@ -23,6 +23,7 @@ from fair_envs.faces.common import (
     check_render_mode,
     joint_space,
 )
+from fair_envs.faces.focal import Control, Others, focal_control
 from fair_envs.support.aliases import Flags, Floats, Floats32
 
 
@@ -37,6 +38,10 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         render_mode: ``"rgb_array"``, ``"ansi"`` or None; `render` returns one picture for each lane.
         autoreset_mode: An `AutoresetMode` or its value (``"NextStep"``, ``"SameStep"``, ``"Disabled"``).
         threads: Number of threads that share the lanes; the results do not depend on it.
+        control: ``"joint"`` or ``"focal"``; with the latter, the controller plays one agent of each lane, as in
+            `fair_envs.faces.single.SingleEnv`.
+        focal: The PettingZoo name of the agent that is played under focal control.
+        others: Policy of the other agents under focal control; it is called once for each lane.
         parameters: The environment's parameters, see the class of its rules.
 
     Raises:
@@ -53,6 +58,9 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int = 1,
+        control: Control = "joint",
+        focal: str = "agent_0",
+        others: str | Others = "random",
         **parameters: Any,
     ) -> None:
         check_render_mode(render_mode)
@@ -77,12 +85,13 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self._over = np.zeros(num_envs, bool)  # (B,) lanes that are done
         self._held = np.zeros(num_envs, bool)  # (B,) lanes that pause in the next step
         self._started = False
-        drop, agents = not rules.multi_agent, self.lanes.agents
+        self.focal = focal_control(self.lanes, self._check, control, focal, others)
+        drop, agents = self.focal is not None or not rules.multi_agent, self.lanes.agents
         self.single_observation_space = joint_space(rules.observation_space(rules.params), agents, drop=drop)
         self.single_action_space = joint_space(rules.action_space(rules.params), agents, drop=drop)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._seen_shape, self._drop = self.observation_space.shape or (), drop
+        self._seen_shape, self._one = self.observation_space.shape or (), self.focal_agent or 0 if drop else None
 
     def report_action_probs(self, action_probs: Any) -> None:
         """Report the probabilities with which the next actions are chosen: (B, A), or (B, M, A)."""
@@ -133,7 +142,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self._over &= ~mask
         self._held[:] = False
         self._started = True
-        return self._shown(start.observation), self._info(start, mask)
+        return self._see(start.observation), self._info(start, mask)
 
     def step(self, actions: Any) -> tuple[Any, Floats, Flags, Flags, dict[str, Any]]:
         """Play one step of every lane.
@@ -150,7 +159,10 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
             ended = np.flatnonzero(self._over).tolist()
             raise NotReset(f"step must follow a reset of the lanes that are done; lanes {ended} are")
         given = self._check(actions, shape=self.action_space.shape or (), copy=False)
-        given = given.reshape(self.num_envs, self.lanes.agents, *self._check.shape)
+        if self.focal is None:
+            given = given.reshape(self.num_envs, self.lanes.agents, *self._check.shape)
+        else:
+            given = self.focal.actions(given)
         held, some = self._held, np.count_nonzero(self._held) > 0
         if some:
             self._held = np.zeros(self.num_envs, bool)
@@ -159,17 +171,21 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         if some or np.count_nonzero(self._over):
             return self._step_or_restart(given, held)
         played = self.lanes.advance(given)
+        if self.focal is not None:
+            self.focal.end(played)
         self._over = played.terminated | played.truncated
         return self._reported_step(played, self._reported.take())
 
     def _reported_step(self, played: Step, probs: Floats32 | None) -> tuple[Any, Floats, Flags, Flags, dict[str, Any]]:
         """Return the results of a step in which no lane has restarted after its end."""
         info = _masked(self._kept(played, probs))
-        return self._shown(played.observation), self._reward(played), played.terminated, played.truncated, info
+        return self._see(played.observation), self._reward(played), played.terminated, played.truncated, info
 
     def _advance(self, actions: NDArray[Any], stepping: Flags, held: Flags) -> Step:
         """Step the active lanes; the held ones keep their observations."""
         played: Step = self.lanes.advance(actions, mask=None if stepping.all() else stepping)
+        if self.focal is not None:
+            self.focal.end(played, stepping)
         if held.any():
             played.observation[held] = self.lanes.observe()[held]
         return played
@@ -201,7 +217,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         info["_final_obs"] = done.copy()
         info["final_info"] = _masked({name: _zeroed(column, ~done) for name, column in final.items()}, done)
         info["_final_info"] = done.copy()
-        return self._shown(shown), self._reward(played), played.terminated, played.truncated, info
+        return self._see(shown), self._reward(played), played.terminated, played.truncated, info
 
     def render(self) -> tuple[Any, ...] | None:
         """Return one picture for each lane."""
@@ -217,8 +233,10 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         """Return to a state and return its observation; the episodes continue from there."""
         self.lanes.restore(state)
         self._over = state["over"].astype(bool)
+        if self.focal is not None:
+            self._over |= ~self.lanes.active()[:, self.focal.agent]
         self._started = True
-        return self._shown(self.lanes.observe())
+        return self._see(self.lanes.observe())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return the attribute, once for each lane."""
@@ -255,11 +273,17 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
             raise ValueError("reset_mask must be all True at the first reset")
         return np.array(mask)
 
+    def _see(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return the current observations, and store what all agents observe if a policy plays the others."""
+        if self.focal is not None:
+            self.focal.seen = observation
+        return self._shown(observation)
+
     def _shown(self, observation: NDArray[Any]) -> NDArray[Any]:
-        return observation.reshape(self._seen_shape)
+        return observation.reshape(self._seen_shape) if self.focal is None else self.focal.observed(observation)
 
     def _reward(self, step: Step) -> Floats:
-        return step.reward[:, 0] if self._drop else step.reward.mean(axis=1)
+        return step.reward.mean(axis=1) if self._one is None else step.reward[:, self._one]
 
     def _kept(self, step: Step, probs: Floats32 | None) -> dict[str, NDArray[Any]]:
         """Keep a step's facts, and return them as columns."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Rules
 from fair_envs.core.interactions import PERSONAL, FairSpec, columns
-from fair_envs.faces.single import RandomPartners
+from fair_envs.faces.focal import RandomPartners
 from fair_envs.metrics.history import History
 from fair_envs.registration import TABLE, find, make_rules, make_sb3
 from fair_envs.support.aliases import Flags, Floats, Floats32

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import fair_envs.envs.harvest as harvest
 from fair_envs.core import randomness
 from fair_envs.envs.harvest.rules import STAY, USE
-from fair_envs.faces.single import RandomPartners
+from fair_envs.faces.focal import RandomPartners
 from fair_envs.faces.window import Window
 from fair_envs.support.aliases import Floats
 from tests.helpers import assert_same, play_single

@@ -16,7 +16,8 @@ def test_every_environment_has_an_id_with_vector_rewards(env_id: str) -> None:
     assert env.unwrapped.reward_space.shape == (3,)
     env.reset(seed=0)
     assert env.step(env.action_space.sample())[1].shape == (3,)
-    assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).spec.id == f"mo-{env_id}"
+    again: Any = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert again.spec.id == f"mo-{env_id}"
 
 
 def test_the_entries_are_the_reward_and_the_measures_of_the_task() -> None:

@@ -106,7 +106,7 @@ class Bound:
         self._kept: NDArray[Any] | None = None  # the observation from below, if the lanes cannot reproduce it
         lanes: Lanes | Worlds = self.face.lanes
         self.lanes, self.agents, self.joint = lanes.count, lanes.agents, joint
-        self.multi_agent = lanes.rules.multi_agent
+        self.multi_agent, self.focal = lanes.rules.multi_agent, getattr(self.face, "focal_agent", None)
         self.space = _of_one(space, lanes, type(transform).__name__) if joint else space
         self.rewards = self.given = np.zeros((self.lanes, self.agents))
         spec: FairSpec = self.face.fair_spec
@@ -115,10 +115,11 @@ class Bound:
             observation_space=self.space,  # type: ignore[arg-type]
             reported=spec,
             objectives=self.objectives,
-            focal=getattr(self.face, "focal_agent", None),
+            focal=self.focal,
         )
         self.transform.bind(setting)
         self.shown_space = self.transform.space(self.space)  # type: ignore[arg-type]
+        self._joined_shape = self.face_space().shape or ()
         if (changed := self.transform.fair_spec(spec)) != spec:
             _check_unknown(self.face, self.transform)
             vars(self.face)["reported_spec"] = changed
@@ -135,7 +136,7 @@ class Bound:
         if not self._hides:
             return seen(self._env, self.face.lanes)
         other = type(other_layer(self._env)).__name__
-        if getattr(self.face, "focal_agent", None) is not None:
+        if self.focal is not None:
             raise ValueError(f"env must be under joint control above {other}, which does not apply to the partners")
         if self._kept is None:
             raise NotReset("step must follow a reset")
@@ -204,8 +205,22 @@ class Bound:
         return joint_space(self.shown_space, self.agents, drop=not self.joint)
 
     def split(self, observation: NDArray[Any]) -> NDArray[Any]:
-        """Return observations as (B, agents, ...)."""
-        return observation.reshape(self.lanes, self.agents, *(self.space.shape or ()))
+        """Return observations as (B, agents, ...); 0 for all but the focal agents under focal control."""
+        if self.focal is None:
+            return observation.reshape(self.lanes, self.agents, *(self.space.shape or ()))
+        everyone = np.zeros((self.lanes, self.agents, *(self.space.shape or ())), observation.dtype)
+        everyone[:, self.focal] = observation
+        return everyone
+
+    def join(self, observation: NDArray[Any]) -> NDArray[Any]:
+        """Return observations of shape (B, agents, ...) as the interface shows them, shape (B, ...)."""
+        if self.focal is not None:
+            return np.array(observation[:, self.focal])
+        return observation.reshape(self.lanes, *self._joined_shape)
+
+    def rewards_of(self, batch: Batch) -> Floats:
+        """Return the rewards of the lanes, shape (B,): the agents' means, or under focal control the focal agents'."""
+        return batch.reward.mean(axis=1) if self.focal is None else batch.reward[:, self.focal]
 
     def step(
         self,

@@ -30,8 +30,7 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gym.Env[Any, Any], transform: Transform) -> None:
         super().__init__(env)
         face = face_of(env)
-        self._focal: int | None = face.focal_agent
-        joint = self._focal is None and face.lanes.rules.multi_agent
+        joint = face.focal_agent is None and face.lanes.rules.multi_agent
         self.bound = Bound(env, transform, env.observation_space, joint=joint, face=face)
         self._first: OwnFace | None = face if self.bound.own and not transforms(env) else None  # reads the user's info
         self.observation_space = self.bound.face_space()
@@ -80,9 +79,9 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         self.bound.store_observation(split)
         batch, out = self.bound.step(split, *earned, done=np.array([terminated or truncated]))
         if self.bound.multi_agent and rewards_anew(batch, out):  # with one decision-maker, it is the reward itself
-            check_untouched(reward, self._number(batch), self.bound.transform)
+            check_untouched(reward, self.bound.rewards_of(batch)[0], self.bound.transform)
         if out.reward is not batch.reward:
-            reward = self._number(out)
+            reward = float(self.bound.rewards_of(out)[0])
             if self.bound.multi_agent:
                 info = {**info, "agent_reward": out.reward[0]}
         if out.vector is not None:
@@ -90,28 +89,13 @@ class SingleAdapter(gym.Wrapper[Any, Any, Any, Any]):
         shown = self._shown(out, split, observation)
         return shown, reward, terminated, truncated, {**info, **_row(out)}
 
-    def _number(self, batch: Batch) -> float:
-        return float(batch.reward[0].mean() if self._focal is None else batch.reward[0, self._focal])
-
     def _split(self, observation: NDArray[Any]) -> NDArray[Any]:
-        """Return the observation as (1, agents, ...); 0 for all but the focal agent under focal control."""
-        if self.bound.own:
-            return stacked(observation, self.bound.space)
-        if self._focal is None:
-            return self.bound.split(observation)
-        everyone = np.zeros((1, self.bound.agents, *observation.shape), observation.dtype)
-        everyone[0, self._focal] = observation
-        return everyone
+        """Return the observation as (1, agents, ...)."""
+        return stacked(observation, self.bound.space) if self.bound.own else self.bound.split(observation)
 
     def _shown(self, out: Batch, split: NDArray[Any], observation: Any) -> Any:
         """Return the observation after the transform; an unchanged one of a user's own environment is not copied."""
-        return observation if self.bound.own and out.observation is split else self._join(out)
-
-    def _join(self, out: Batch) -> NDArray[Any]:
-        if self._focal is None:
-            return out.observation.reshape(self.observation_space.shape or ())
-        own: NDArray[Any] = out.observation[0, self._focal].copy()
-        return own
+        return observation if self.bound.own and out.observation is split else self.bound.join(out.observation)[0]
 
 
 def _row(batch: Batch) -> dict[str, Any]:

@@ -33,7 +33,8 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
     def __init__(self, env: VectorEnv[Any, Any, Any], transform: Transform) -> None:
         super().__init__(env)
         face = face_of(env)
-        self.bound = Bound(env, transform, env.single_observation_space, joint=face.lanes.rules.multi_agent, face=face)
+        joint = face.focal_agent is None and face.lanes.rules.multi_agent
+        self.bound = Bound(env, transform, env.single_observation_space, joint=joint, face=face)
         self._first: OwnFace | None = face if self.bound.own and not transforms(env) else None  # reads the user's info
         self._arrays = self.bound.space.shape is not None
         self.single_observation_space = self.bound.face_space()
@@ -92,9 +93,9 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
             self._ends(observation, info, restarted), *earned, done=done, decided=decided | done
         )
         if self.bound.multi_agent and rewards_anew(batch, out):  # with one decision-maker, it is the reward itself
-            check_untouched(reward, batch.reward.mean(axis=1), self.bound.transform)
+            check_untouched(reward, self.bound.rewards_of(batch), self.bound.transform)
         if out.reward is not batch.reward:
-            reward = out.reward.mean(axis=1)
+            reward = self.bound.rewards_of(out)
         if out.vector is not None:
             reward = out.vector
         shown, info = self._with_extra(out, observation, info, restarted, changed=out.reward is not batch.reward)
@@ -102,12 +103,10 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
 
     def _ends(self, observation: Any, info: dict[str, Any], restarted: Flags) -> NDArray[Any]:
         """Return the observations after the decisions; those of restarted lanes are in ``final_obs``."""
-        ends = self._split(observation)
         if restarted.any() and self._arrays:
-            ends = ends.copy()
-            for lane in np.flatnonzero(restarted):
-                ends[lane] = info["final_obs"][lane].reshape(ends.shape[1:])
-        return ends
+            observation = observation.copy()
+            observation[restarted] = np.stack(info["final_obs"][restarted])
+        return self._split(observation)
 
     def _agent_reward(self, info: dict[str, Any], restarted: Flags) -> Floats | None:
         """Return the agents' rewards, if reported; those of restarted lanes are in ``final_info``."""
@@ -148,7 +147,7 @@ class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
         return self._join(out) if self._arrays else observation
 
     def _join(self, out: Batch) -> NDArray[Any]:
-        return out.observation.reshape(self.observation_space.shape or ())
+        return self.bound.join(out.observation)
 
 
 def _masked(columns: Columns, rows: Flags) -> dict[str, NDArray[Any]]:
