@@ -223,6 +223,32 @@ class Rules:
         """
         return {}
 
+    def action_masks(self, records: NDArray[np.void]) -> NDArray[np.int8]:
+        """Return which actions the agents can choose among without a loss, as learners with masks need it.
+
+        By default, all actions are possible, and only the first one for agents that have left. Override it where the
+        rules have actions without an effect of their own, and call this function first. Use only what the agents
+        observe.
+
+        Args:
+            records: Lanes, shape (B,).
+
+        Returns:
+            A new array of shape (B, agents, n), with n actions, or the options of several choices one after another. 0:
+            the action has no effect, or the same as another action whose entry is 1.
+
+        Raises:
+            ValueError: The actions are not discrete.
+        """
+        space = self.action_space(self.params)
+        if not isinstance(space, gym.spaces.Discrete | gym.spaces.MultiDiscrete):
+            raise ValueError(f"action_masks needs discrete actions, got {space}")
+        options = np.ravel(space.n if isinstance(space, gym.spaces.Discrete) else space.nvec)
+        masks = np.ones((len(records), self.agents(self.params), options.sum()), np.int8)
+        if self.leaving_field is not None:
+            masks[records[self.leaving_field] != 0] = np.concatenate([np.arange(count) == 0 for count in options])
+        return masks
+
     def set_pace(self, records: NDArray[np.void], value: float) -> None:
         """Change the parameter `pace` of lanes whose episode begins, shape (B,), in place."""
         raise NotImplementedError(f"{self.name} has no pace that a curriculum could change")

@@ -13,6 +13,7 @@ from fair_envs.core.lanes import within
 from fair_envs.support.aliases import Flags, Floats32
 
 RENDER_MODES = ["human", "rgb_array", "ansi"]
+BY_ROW = ("action_masks",)  # methods of a batch whose result has one entry for each row
 
 
 class OfLanes:
@@ -62,6 +63,18 @@ class OfLanes:
         """
         hidden: dict[str, NDArray[Any]] = self.lanes.rules.oracle(self.lanes.records)
         return hidden
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return which actions can be chosen without a loss, as sb3-contrib's MaskablePPO reads it.
+
+        1: yes; 0: the action has no effect, or the same as another one whose entry is 1. The options of several choices
+        are one after another. Masked actions are allowed.
+
+        Raises:
+            ValueError: The actions are not discrete.
+        """
+        masks: NDArray[np.int8] = self.lanes.rules.action_masks(self.lanes.records)  # (B, agents, n)
+        return masks.reshape(len(masks), -1) if self.focal is None else masks[:, self.focal.agent]
 
     def check_open(self, call: str) -> None:
         """Raise ClosedEnvironmentError if the environment was closed before this call."""

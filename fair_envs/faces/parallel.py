@@ -168,6 +168,13 @@ class AgentsEnv(OfLanes, ParallelEnv[str, Any, Any]):
             raise NotReset("state must follow a reset")
         return np.array(self._observation).reshape(-1)
 
+    def action_masks(self) -> dict[str, NDArray[np.int8]]:  # type: ignore[override]
+        """Return which actions each agent can choose without a loss, for ``action_space(agent).sample(mask)``.
+
+        See `OfLanes.action_masks`.
+        """
+        return self._living(super().action_masks().reshape(self.lanes.agents, -1))
+
     def set_state(self, state: NDArray[np.void]) -> dict[str, Any]:
         """Return to a state and return its observations; the episode continues from there."""
         self.lanes.restore(state)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fair_envs.core import Lanes, Rules, Step, Worlds, check_seeds
 from fair_envs.core.interactions import LaneRecord
 from fair_envs.faces.common import (
+    BY_ROW,
     ActionCheck,
     NotReset,
     OfLanes,
@@ -230,6 +231,10 @@ class LanesVecEnv(OfLanes, VecEnv):
         own = slice(lane, lane + 1)
         return step.facts[own], None if self.action_probs is None else self.action_probs[own]
 
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return which actions of each row can be chosen without a loss, (rows, n), see `OfLanes.action_masks`."""
+        return super().action_masks().reshape(self.num_envs, -1)
+
     def close(self) -> None:
         """Close the drawing resources; the episodes cannot continue."""
         self._picture.close()
@@ -254,7 +259,10 @@ class LanesVecEnv(OfLanes, VecEnv):
         setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
-        """Call a method of the batch and return its result, once for each row."""
+        """Call a method of the batch and return its result, once for each row, or each row's entry."""
+        if method_name in BY_ROW:
+            found = getattr(self, method_name)()
+            return [found[row] for row in self._get_indices(indices)]
         return [getattr(self, method_name)(*args, **kwargs)] * len(list(self._get_indices(indices)))
 
     def env_is_wrapped(

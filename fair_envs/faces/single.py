@@ -140,6 +140,10 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
         self._picture.close()
         self.closed, self._running = True, False
 
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return which actions can be chosen without a loss, shape (n,), see `OfLanes.action_masks`."""
+        return np.array(super().action_masks()[0])
+
     def set_state(self, state: NDArray[np.void]) -> NDArray[Any]:
         """Return to a state and return its observation; the episode continues from there."""
         self.lanes.restore(state)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fair_envs.core import Lanes, Rules, Step, check_batch, check_count, check_seeds, fresh_seeds, variant_of
 from fair_envs.core.interactions import columns
 from fair_envs.faces.common import (
+    BY_ROW,
     RENDER_MODES,
     ActionCheck,
     NotReset,
@@ -245,6 +246,8 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of the batch, or read an attribute, and return the result once for each lane."""
         found = getattr(self, name)
+        if name in BY_ROW:
+            return tuple(found())
         return (found(*args, **kwargs) if callable(found) else found,) * self.num_envs
 
     def _seed(self, seed: Any, mask: Flags) -> None:

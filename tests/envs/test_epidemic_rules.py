@@ -147,14 +147,23 @@ def test_its_communities_are_girvan_and_newmans_first_split() -> None:
 
 @pytest.mark.parametrize(("action", "row"), [(5, 4), (0, 33), (NOBODY, 33), (33, 32)])
 def test_the_authors_show_a_vaccination_in_the_row_before(action: int, row: int) -> None:
-    batch = world(observation="authors")
+    batch = world(observation="authors", table=True)
     seen = act(batch, action).observation[0, 0]
     assert seen[row, 3] == 1 and seen[:, 3].sum() == 1
     assert act(batch, action).observation[0, 0, row, 3] == 2
 
 
+def test_observations_are_the_rows_of_the_table_one_after_another() -> None:
+    batch, table = world(), world(table=True)
+    for action in (5, 7, NOBODY, 0, 33):
+        seen, rows = act(batch, action).observation, act(table, action).observation
+        assert seen.shape == (1, 1, 136) and rows.shape == (1, 1, 34, 4)
+        assert np.array_equal(seen[0, 0], rows[0, 0].ravel())
+    assert batch.rules.observation_space(batch.rules.params).shape == (136,)
+
+
 def test_by_default_the_row_is_the_persons_and_only_an_effect_shows() -> None:
-    batch = world()
+    batch = world(table=True)
     seen = act(batch, 5).observation[0, 0]
     assert seen[5, 3] == 1 and seen[:, 3].sum() == 1
     for without_effect in (5, 0, NOBODY):

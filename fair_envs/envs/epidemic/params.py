@@ -37,11 +37,12 @@ class EpidemicParams(NamedTuple):
     vaccines: Annotated[int, Range(1, 1000)] = 1  # vaccines per step; P, C, G
     horizon: Annotated[int, Range(1, 2**31 - 2)] = 20  # steps until truncation; P, C; G: 100
     observation: Literal["health", "authors"] = "health"  # content of the last column; C: authors
+    table: bool = False  # observations of shape (people, 4) instead of all rows in one; C: True
 
 
 PROFILES: Mapping[str, Mapping[str, Any]] = {
     "paper": {},
-    "authors": {"observation": "authors"},
+    "authors": {"observation": "authors", "table": True},
     "ml-fairness-gym": {
         "network": "chain",
         "infection": 0.25,

@@ -27,6 +27,7 @@ FIRST_INFECTED, BURN_IN, PROGRESS = range(3)
 
 FEATURES = (*HEALTH_NAMES, "degree")
 LAST = len(HEALTH_NAMES)  # the column of an observation that shows vaccinations
+COLUMNS = LAST + 1
 WORDS = 4  # random words per draw
 ALWAYS = 2**32  # larger than every word
 
@@ -167,20 +168,21 @@ def vaccinate(lane: Lane, params: Any, person: int, facts: Facts) -> None:
 @rule
 def observe(lane: Lane, params: Any, observation: Floats32) -> None:
     """Write each person's health, and whether a vaccination made them immune, or what the code C shows instead."""
+    seen = observation.reshape((params.people, COLUMNS))
     for person in range(params.people):
         for health in range(LAST):
-            observation[0, person, health] = lane.health[person] == health
-        observation[0, person, LAST] = lane.immunised[person]
+            seen[person, health] = lane.health[person] == health
+        seen[person, LAST] = lane.immunised[person]
     if params.observation == AUTHORS:
-        observe_doses(lane, params, observation)
+        observe_doses(lane, params, seen)
 
 
 @rule
-def observe_doses(lane: Lane, params: Any, observation: Floats32) -> None:
+def observe_doses(lane: Lane, params: Any, seen: Floats32) -> None:
     """Write vaccinations as the code C counts them: a row early; person 0's and unused ones in the last row."""
     for row in range(params.people):
-        observation[0, row, LAST] = lane.doses[row + 1]
-    observation[0, params.people - 1, LAST] += lane.doses[0]
+        seen[row, LAST] = lane.doses[row + 1]
+    seen[params.people - 1, LAST] += lane.doses[0]
 
 
 @rule
@@ -277,8 +279,9 @@ class Epidemic(Rules):
     several ``vaccines`` per step a ``MultiDiscrete`` with one entry for each. A vaccine for an infected or immune
     person is used up without effect.
 
-    **Observation space.** ``Box`` of shape (people, 4): susceptible, infected, recovered (one of them 1), and whether a
-    vaccination made the person immune. The communities never change; ``fair_group`` contains them.
+    **Observation space.** ``Box`` of shape (people * 4,): four numbers for one person after another: susceptible,
+    infected, recovered (one of them 1), and whether a vaccination made the person immune. With ``table=True`` the shape
+    is (people, 4). The communities never change; ``fair_group`` contains them.
 
     **Rewards.** The share of people who are not infected after the step; recovered people count as healthy.
 
@@ -397,10 +400,11 @@ class Epidemic(Rules):
 
     def observation_space(self, params: EpidemicParams) -> gym.spaces.Box:
         """Return the bounds of the people's rows."""
-        high = np.ones((self.network.people, LAST + 1), np.float32)
+        high = np.ones((self.network.people, COLUMNS), np.float32)
         if params.observation == "authors":
             high[:, LAST] = params.horizon * params.vaccines
-        return gym.spaces.Box(np.zeros_like(high), high, dtype=np.float32)
+        shown = high if params.table else high.ravel()
+        return gym.spaces.Box(np.zeros_like(shown), shown, dtype=np.float32)
 
     def action_space(self, params: EpidemicParams) -> gym.Space[Any]:
         """Return one option for each person, and last for no one; repeated for each vaccine."""
@@ -408,6 +412,13 @@ class Epidemic(Rules):
         if params.vaccines > 1:
             return gym.spaces.MultiDiscrete([choices] * params.vaccines)
         return gym.spaces.Discrete(choices)
+
+    def action_masks(self, records: NDArray[np.void]) -> NDArray[np.int8]:
+        """Return which people can be vaccinated with effect, and that a vaccine can be left unused."""
+        masks = super().action_masks(records)
+        choices = masks.reshape(len(records), self.params.vaccines, -1)
+        choices[..., :-1] = (records["health"] == SUSCEPTIBLE)[:, np.newaxis]
+        return masks
 
     def oracle(self, records: NDArray[np.void]) -> dict[str, NDArray[Any]]:
         """Return who would become immune by a vaccination as ``"feedback"``, and the ``"health"`` (0, 1 or 2)."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from fair_envs.core import Rules, rule
 from fair_envs.core.interactions import FairSpec
@@ -791,6 +792,15 @@ class Harvest(Rules):
     def action_space(self, params: HarvestParams) -> gym.spaces.Discrete:
         """Return the eight actions, nine with separate ripening."""
         return gym.spaces.Discrete(number_of_actions(params))
+
+    def action_masks(self, records: NDArray[np.void]) -> NDArray[np.int8]:
+        """Return which moves stay in the world; whether a cell is free also depends on the other agents' actions."""
+        masks = super().action_masks(records)
+        if self.params.invalid_action == "resample":  # a move out of the world means another action
+            return masks
+        masks[..., UP], masks[..., DOWN] = records["y"] > 0, records["y"] < self.params.height - 1
+        masks[..., LEFT], masks[..., RIGHT] = records["x"] > 0, records["x"] < self.params.width - 1
+        return masks
 
 
 def number_of_actions(params: HarvestParams) -> int:

@@ -736,6 +736,13 @@ class Traffic(Rules):
         """Return brake, keep and accelerate, each with left, straight and right."""
         return gym.spaces.Discrete(9)
 
+    def action_masks(self, records: NDArray[np.void]) -> NDArray[np.int8]:
+        """Return which turns exist at the next crossroads; the others mean the same as one of these."""
+        masks = super().action_masks(records)
+        taken = City(self.params.columns, self.params.rows).taken_turn
+        exists = taken == np.arange(3)  # (streets, 3)
+        return masks * np.tile(exists[records["street"]], 3)
+
 
 def rounded_count(share: float, count: int) -> int:
     """Return how many of `count` items have an attribute: the number nearest to the share."""
