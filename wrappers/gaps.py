@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.metrics.gaps import Gaps, Notions, decision_notions, name_of
+from fair_envs.metrics.gaps import Gaps, Notions, decision_notions, default_notion, name_of
 from fair_envs.metrics.group import Groups
 from fair_envs.metrics.history import History, Memory, check_memory
 from fair_envs.support.aliases import Flags, Floats
@@ -24,7 +24,7 @@ class Decisions:
     """Notions on one history of decisions; their gaps are what rewards use.
 
     Args:
-        notions: N names or notions.
+        notions: N names or notions; None: one that applies to the environment, see `default_notion`.
         history: How long decisions count, and with which weight.
         groups: The groups that notions given by name compare.
         keep: Whether decisions are kept when an episode ends.
@@ -41,11 +41,12 @@ class Decisions:
         ValueError: An option is unknown.
     """
 
-    def __init__(self, notions: Notions, history: Memory, *, groups: Groups = None, keep: bool = True) -> None:
+    def __init__(self, notions: Notions | None, history: Memory, *, groups: Groups = None, keep: bool = True) -> None:
         check_memory("history", history)
-        self.notions, self.memory = decision_notions(notions, groups=groups), history
+        self.notions = None if notions is None else decision_notions(notions, groups=groups)
+        self.memory, self.groups = history, groups
         self.keep = checked("keep", keep, bool)
-        self.count = len(self.notions)
+        self.count = 1 if self.notions is None else len(self.notions)
         self.histories: tuple[History, ...] = ()
 
     def bind(self, setting: Setting) -> None:
@@ -54,7 +55,8 @@ class Decisions:
         Raises:
             ValueError: A notion cannot be used with the environment or the history.
         """
-        self._gaps = Gaps(self.notions, setting.spec)
+        notions = self.notions or decision_notions(default_notion(setting.spec), groups=self.groups)
+        self._gaps = Gaps(notions, setting.spec)
         self._gaps.check_memory(self.memory)
         self.names, self.least, self.worst = self._gaps.names, self._gaps.least, self._gaps.worst
         for name, worst in zip(self.names, self.worst, strict=True):
@@ -92,7 +94,7 @@ class GapTransform(Transform):
     """Computes gaps after each decision: those of notions on a history of decisions, or the values of measures.
 
     Args:
-        notions: Names or notions; None: there are ``measures``.
+        notions: Names or notions; None: there are ``measures``, or one notion that applies to the environment.
         history: How long decisions count, and with which weight; None: there are ``measures``.
         measures: N names of notions, or functions that create a measure for a number of lanes.
         groups: The groups that notions given by name compare.
@@ -118,10 +120,10 @@ class GapTransform(Transform):
         self.undefined = checked("undefined", undefined, Undefined)
         self.source: Decisions | Followed
         if measures is None:
-            if notions is None or history is None:
+            if history is None:
                 raise ValueError(
                     "notions need a history, such as SlidingWindow(500), unless measures are given; got notions="
-                    f"{notions!r}, history={history!r}"
+                    f"{notions!r}, history=None"
                 )
             self.source = Decisions(notions, history, groups=groups, keep=keep)
             return

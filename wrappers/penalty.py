@@ -51,8 +51,7 @@ class Penalty(Transform):
 
     def bind(self, setting: Setting) -> None:
         """Start to track the groups of these agents."""
-        notions = "consistency" if setting.spec.amounts else "demographic_parity"
-        instead = f"Pass a history of decisions: FairnessPenalty(env, notions={notions!r}, history=SlidingWindow(500))"
+        instead = "Pass a history of decisions: FairnessPenalty(env, history=SlidingWindow(500))"
         need_agents(setting, "FairnessPenalty", instead=instead)
         self._spec = setting.spec
         strata = [len(codes) for codes in self._spec.legitimate.values()] if self.conditional else []
@@ -79,8 +78,9 @@ class FairnessPenalty(Wrapper):
 
     Args:
         env: The environment, with any interface.
-        notions: ``"demographic_parity"`` or ``"conditional_parity"``, see `Penalty`. With a history: one or several
-            notions on decisions, as names, aliases or objects.
+        notions: ``"demographic_parity"`` (None) or ``"conditional_parity"``, see `Penalty`. With a history: one or
+            several notions on decisions, as names, aliases or objects; None: ``"demographic_parity"``, or
+            ``"consistency"`` where no decision is the positive one.
         measure: Instead of notions: ``"short"``, ``"long"`` or ``"rate"``, the measures of the environment's task; the
             name of a notion, which is then followed in a form that fits (see
             `fair_envs.metrics.followed.measure_named`); a `fair_envs.metrics.rates.Rate`, whose largest difference
@@ -105,7 +105,7 @@ class FairnessPenalty(Wrapper):
         self,
         env: Any,
         *,
-        notions: Notions = "demographic_parity",
+        notions: Notions | None = None,
         measure: Measured | None = None,
         charge: Charge | None = None,
         groups: Groups = None,
@@ -121,7 +121,8 @@ class FairnessPenalty(Wrapper):
             for name, (given, default) in {**of_gaps, "charge": (charge, None)}.items():
                 if given != default:
                     raise ValueError(f"{name} needs a history, such as history=SlidingWindow(500), got {given!r}")
-            transform = Penalty(notions=notions, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
+            compared: Any = "demographic_parity" if notions is None else notions
+            transform = Penalty(notions=compared, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
         elif not times_group_size:
             raise ValueError(f"times_group_size must be left out with a history or measure, got {times_group_size!r}")
         elif measure is None:
@@ -129,7 +130,7 @@ class FairnessPenalty(Wrapper):
             transform = GapPenalty(
                 notions, history, charge=charge, groups=groups, alpha=alpha, keep=keep, undefined=undefined
             )
-        elif notions != "demographic_parity":
+        elif notions is not None:
             raise ValueError(f"notions must be left out with a measure, got {notions!r}")
         else:
             charge, measures = charge or "change", [measure]

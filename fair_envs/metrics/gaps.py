@@ -64,6 +64,12 @@ def decision_notions(notions: Notions, *, groups: Groups = None) -> tuple[Decisi
     return found
 
 
+def default_notion(spec: FairSpec) -> str:
+    """Return a notion that applies to an environment's decisions: one of groups if 1 is the positive decision."""
+    of_groups = not (spec.amounts or (spec.same_individuals and spec.actions > 2))
+    return "demographic_parity" if of_groups else "consistency"
+
+
 def _decision_notion(notion: Any, groups: Groups) -> DecisionNotion:
     if isinstance(notion, str):
         found = BY_NAME[canonical_name("notions", notion, BY_NAME)]()
@@ -215,4 +221,14 @@ def gaps(notions: Notions, history: History, *, groups: Groups = None, last: Flo
     return Gaps(notions, history.spec, groups=groups)(history, last=last)
 
 
-__all__ = ["BY_NAME", "DecisionNotion", "Gaps", "Notions", "decision_notions", "gaps", "name_of", "unique_names"]
+__all__ = [
+    "BY_NAME",
+    "DecisionNotion",
+    "Gaps",
+    "Notions",
+    "decision_notions",
+    "default_notion",
+    "gaps",
+    "name_of",
+    "unique_names",
+]

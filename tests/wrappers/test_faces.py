@@ -587,9 +587,8 @@ def test_gaps_are_taken_from_the_reward_once_and_one_policy_reports() -> None:
 @pytest.mark.parametrize("env_id", ["FairAttention-v0", "FairEpidemic-v0", "FairHiring-v0"])
 def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> None:
     env: Any = gym.make(env_id)
-    notion = "consistency" if env_id == "FairAttention-v0" else "demographic_parity"
     for wrap, instead in (
-        (FairnessPenalty, f"FairnessPenalty.env, notions='{notion}', history=SlidingWindow.500.."),
+        (FairnessPenalty, "FairnessPenalty.env, history=SlidingWindow.500.."),
         (VectorReward, "Give the benefits of groups: VectorReward.env, per='group', rate='outcome_parity'.*vector"),
         (SocialReward, ""),
     ):
@@ -597,7 +596,7 @@ def test_what_compares_earnings_says_what_compares_decisions(env_id: str) -> Non
         with pytest.raises(ValueError, match=what):
             wrap(env)
     groups = "gender" if env_id == "FairHiring-v0" else None
-    assert FairnessPenalty(env, notions=notion, groups=groups, history=SlidingWindow(500)) is not None
+    assert FairnessPenalty(env, groups=groups, history=SlidingWindow(500)) is not None
 
 
 @pytest.mark.parametrize("wrap", [HideSensitive, SwapSensitive, FairnessPenalty, RecordFairness, SocialReward])

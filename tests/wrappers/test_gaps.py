@@ -609,6 +609,20 @@ def test_a_vector_that_another_library_made_of_the_number_is_named() -> None:
 # ---------------------------------------------------------------------------------------------------- the penalty
 
 
+@pytest.mark.filterwarnings("ignore:groups are compared by")
+@pytest.mark.parametrize("env_id", TABLE)
+def test_a_history_alone_compares_decisions_by_a_notion_that_applies(env_id: str) -> None:
+    named = "consistency" if env_id in ("FairHarvest-v0", "FairAttention-v0") else "demographic_parity"
+    env: Any = FairnessPenalty(gym.make(env_id), history=SlidingWindow(100))
+    other: Any = FairnessPenalty(gym.make(env_id), notions=named, history=SlidingWindow(100))
+    env.reset(seed=0), other.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(3):
+        action = env.action_space.sample()
+        assert env.step(action)[1] == other.step(action)[1]
+    assert env.bound.transform.source.names == other.bound.transform.source.names
+
+
 @pytest.mark.parametrize(
     ("notion", "alpha", "weights"),
     [("SP", np.int64(2), [2.0]), (["SP", "EO"], 0.5, [0.5, 0.5]), (["SP", GroupNotion(name="PE")], [1, 3], [1.0, 3.0])],
