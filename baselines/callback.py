@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,43 +94,34 @@ class FairnessCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         """Create the measures for the training's environment."""
-        self._source: Source = source_of(self.training_env)
-        system = self._source.system(self._task)
-        lanes, rules = self._source.lanes, system.seen
-        made = [_made(one, system.task, rules, lanes) for one in self._given]
+        self._watched = Watched(source_of(self.training_env), self._task)
+        system, lanes = self._watched.system, self._watched.lanes
+        made = [_made(one, system.task, system.seen, lanes) for one in self._given]
         names = numbered([measure.name or type(measure).__name__ for measure in made])
-        self.measures = dict(zip(names, made, strict=True))
-        self._rate = system.task.rate_measure(rules, lanes)
-        self._hidden, self._stopped = system.hidden, False
+        self.measures, self._stopped = dict(zip(names, made, strict=True)), False
+        self._rates = GroupRates(self._watched)
         self._with_probs = [name for name, measure in self.measures.items() if measure.needs_action_probs]
         self._clear()
-        self._labels = self._source.labels() if self._hidden else None
 
     def _clear(self) -> None:
         self._sums = dict.fromkeys(self.measures, 0.0)
         self._counts = dict.fromkeys(self.measures, 0)
-        self._totals: Floats = np.zeros((len(self._rate.group_names), 2))
+        self._rates.clear()
         self._seen = 0
 
     def _on_step(self) -> bool:
         """Update the measures; return False when the limit was reached."""
-        info, reward, ended = self._source.step(self.locals)
-        if self._labels is not None:
-            own = np.asarray(info[PREFIX + "feedback"])
-            info = {**info, PREFIX + "feedback": self._labels.reshape(own.shape)}
+        seen = self._watched.step(self.locals)
         for name in self._with_probs:
-            _check_probs(info, name)
-        for name, measure in [*self.measures.items(), ("", self._rate)]:
-            value = measure.update(info, reward, ended=ended)
-            if name:
-                known = value[~np.isnan(value)]
-                self._sums[name] += float(known.sum())
-                self._counts[name] += known.size
-            else:
-                self._totals += self._rate.latest.sum(axis=0)
-            measure.restart(ended)
-        self._labels = self._source.labels() if self._hidden else None
-        self._seen += self._source.lanes
+            _check_probs(seen.info, name)
+        for name, measure in self.measures.items():
+            value = measure.update(seen.info, seen.reward, ended=seen.ended)
+            known = value[~np.isnan(value)]
+            self._sums[name] += float(known.sum())
+            self._counts[name] += known.size
+            measure.restart(seen.ended)
+        self._rates.add(seen)
+        self._seen += self._watched.lanes
         return not self._stopped
 
     def _on_rollout_end(self) -> None:
@@ -140,11 +131,8 @@ class FairnessCallback(BaseCallback):
         means = {name: self._sums[name] / count if count else float("nan") for name, count in self._counts.items()}
         for name, mean in means.items():
             self.logger.record(f"{GROUP}/{name}", mean)
-        rates = quotients(self._totals)
-        for name, rate in zip(self._rate.group_names, rates, strict=True):
-            self.logger.record(f"{GROUP}/rate/{name}", float(rate))
-        known = rates[~np.isnan(rates)]
-        self.logger.record(f"{GROUP}/gap", float(np.ptp(known)) if known.size > 1 else float("nan"))
+        for name, value in self._rates.named().items():
+            self.logger.record(name, value)
         self._stopped = self._reached(next(iter(means.items())))
         self._clear()
 
@@ -299,6 +287,73 @@ class InfoSource(Source):
         """Return the labels of the people of the next step."""
         lanes = _attributes(self._env, "lanes")
         return np.concatenate([np.asarray(own.rules.oracle(own.records)["feedback"]) for own in lanes])
+
+
+class Seen(NamedTuple):
+    """A step of a training: the record, the agents' rewards, shape (B, agents), and the lanes that ended, (B,)."""
+
+    info: Mapping[str, Any]
+    reward: Any
+    ended: Flags
+
+
+class Watched:
+    """The steps of a training, with the labels of all people where only the environment knows them.
+
+    Args:
+        source: Where the record comes from.
+        task: The task; None: that of the environment.
+
+    Attributes:
+        system: The environment and its task.
+        lanes: Number of lanes (B).
+    """
+
+    def __init__(self, source: Source, task: Task | None = None) -> None:
+        self._source, self.lanes = source, source.lanes
+        self.system = source.system(task)
+        self._labels = source.labels() if self.system.hidden else None
+
+    def step(self, given: Mapping[str, Any]) -> Seen:
+        """Return the last step, given the local variables of the algorithm's rollout."""
+        info, reward, ended = self._source.step(given)
+        if self._labels is not None:
+            own = np.asarray(info[PREFIX + "feedback"])
+            info = {**info, PREFIX + "feedback": self._labels.reshape(own.shape)}
+            self._labels = self._source.labels()
+        return Seen(info, reward, ended)
+
+
+class GroupRates:
+    """The rate of each group in a task, pooled over the steps of a training.
+
+    Args:
+        watched: The training.
+        parts: Number of equal parts of the lanes, one after the other, whose rates are separate.
+    """
+
+    def __init__(self, watched: Watched, *, parts: int = 1) -> None:
+        self._measure, self._parts = watched.system.task.rate_measure(watched.system.seen, watched.lanes), parts
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all steps."""
+        self._totals: Floats = np.zeros((self._parts, len(self._measure.group_names), 2))
+
+    def add(self, seen: Seen) -> None:
+        """Add a step."""
+        self._measure.update(seen.info, seen.reward, ended=seen.ended)
+        self._totals += self._measure.latest.reshape(self._parts, -1, *self._totals.shape[1:]).sum(axis=1)
+        self._measure.restart(seen.ended)
+
+    def named(self, part: int = 0) -> dict[str, float]:
+        """Return a part's rates and largest difference by their names in the log; NaN where they are undefined."""
+        rates = quotients(self._totals[part])
+        known = rates[~np.isnan(rates)]
+        found = {
+            f"{GROUP}/rate/{name}": float(rate) for name, rate in zip(self._measure.group_names, rates, strict=True)
+        }
+        return {**found, f"{GROUP}/gap": float(np.ptp(known)) if known.size > 1 else float("nan")}
 
 
 def source_of(env: Any) -> Source:

@@ -22,10 +22,10 @@ from fair_envs.baselines.training import (
     Keeper,
     Progress,
     RandomState,
-    Rewards,
+    RolloutLog,
     begun_run,
     isolated_random_state,
-    rewards_of,
+    rollout_logs,
     steps_in_whole_rollouts,
 )
 from fair_envs.support.files import check_new
@@ -81,13 +81,13 @@ class Member:
         self._random = RandomState.current()
         self.generator.set_state(self._random.torch)
 
-    def learn(self, rewards: dict[str, float]) -> None:
-        """Learn from a rollout, and log the mean rewards in it."""
+    def learn(self, numbers: dict[str, float]) -> None:
+        """Learn from a rollout, and log its numbers."""
         model = self.model
         self._random._replace(torch=self.generator.get_state()).set()
         self._callback.on_rollout_end()
-        for name, reward in rewards.items():
-            model.logger.record(name, reward)
+        for name, number in numbers.items():
+            model.logger.record(name, number)
         model._after_rollout()
         self._iteration += 1
         model._update_current_progress_remaining(model.num_timesteps, self._total)
@@ -229,25 +229,27 @@ def _learn(members: Sequence[Member], make: Callable[[Any], PPO], advance: Advan
     learning = [member for member in members if member.unfinished]
     for member in learning:
         member.begin()
-    groups: dict[tuple[int, ...], tuple[Together, Rewards]] = {}
+    groups: dict[tuple[int, ...], tuple[Together, list[RolloutLog]]] = {}
     while any(member.unfinished for member in learning):
         least = min(member.model.num_timesteps for member in learning)
         own = [member for member in learning if member.model.num_timesteps == least]
         key = tuple(map(id, own))
         if key not in groups:
             groups[key] = _together(own, make, advance)
-        together, rewards = groups[key]
+        together, logs = groups[key]
         for member in own:
             member.prepare()
         together.collect([member.generator for member in own])
         for part, member in enumerate(own):
-            member.learn(rewards.named(part))
+            member.learn({name: number for log in logs for name, number in log.named(part).items()})
     for member in learning:
         member.end()
 
 
-def _together(members: Sequence[Member], make: Callable[[Any], PPO], advance: Advance) -> tuple[Together, Rewards]:
-    """Return what collects rollouts of members, and the mean rewards in them."""
+def _together(
+    members: Sequence[Member], make: Callable[[Any], PPO], advance: Advance
+) -> tuple[Together, list[RolloutLog]]:
+    """Return what collects rollouts of members, and what logs numbers of them."""
     first = members[0].config
     kept = RandomState.current()
     lanes = first.lanes * len(members)
@@ -256,7 +258,7 @@ def _together(members: Sequence[Member], make: Callable[[Any], PPO], advance: Ad
     except ValueError as error:
         raise ValueError(f"trainings together need {lanes} lanes, {first.lanes} each: {error}") from error
     kept.set()
-    rewards = rewards_of(collector, parts=len(members))
+    logs = rollout_logs(collector, parts=len(members))
     left = sum(member.total - member.model.num_timesteps for member in members)
-    callback = CallbackList([rewards, Progress(advance, left=left)])
-    return Together([member.model for member in members], collector, callback), rewards
+    callback = CallbackList([*logs, Progress(advance, left=left)])
+    return Together([member.model for member in members], collector, callback), logs

@@ -22,6 +22,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from fair_envs.baselines.callback import GroupRates, Watched, source_of
 from fair_envs.baselines.ppo.cost_ppo import MeasurePPO
 from fair_envs.baselines.ppo.costs import Credit, PenaltyNotion
 from fair_envs.baselines.ppo.fair_ppo import FairPPO, ModeName
@@ -484,10 +485,15 @@ def steps_in_whole_rollouts(model: BaseAlgorithm, steps: int) -> int:
     return -(-steps // rollout) * rollout
 
 
-def rewards_of(model: BaseAlgorithm, *, parts: int = 1) -> "Rewards":
-    """Return what logs the mean rewards of a learner: of groups of agents, or of all rows."""
+def rollout_logs(model: BaseAlgorithm, *, parts: int = 1) -> "list[RolloutLog]":
+    """Return what logs a learner's mean rewards, of groups of agents or of all rows, and the rates of groups."""
     of_agents = model.env is not None and agents_env_of(model.env) is not None
-    return GroupRewards(parts=parts) if of_agents else MeanReward(parts=parts)
+    rewards = GroupRewards(parts=parts) if of_agents else MeanReward(parts=parts)
+    try:
+        source_of(model.env)
+    except ValueError:  # the environment has no record
+        return [rewards]
+    return [rewards, RolloutRates(parts=parts)]
 
 
 def _learn(
@@ -501,7 +507,7 @@ def _learn(
 ) -> BaseAlgorithm:
     of_agents = model.env is not None and agents_env_of(model.env) is not None
     if log_interval is not None:
-        callbacks = [*callbacks, rewards_of(model)]
+        callbacks = [*callbacks, *rollout_logs(model)]
     done, left = model.num_timesteps, config.steps - model.num_timesteps
     total = steps_in_whole_rollouts(model, config.steps)
     unit = "agent steps" if of_agents else "steps"
@@ -642,8 +648,8 @@ class Keeper(BaseCallback):
 REWARD = "rollout/reward"  # log name of the groups' mean rewards
 
 
-class Rewards(BaseCallback):
-    """Logs mean rewards in each rollout; subclasses define the groups that are compared.
+class RolloutLog(BaseCallback):
+    """Logs numbers of each rollout, which do not depend on earlier ones, so that interruptions do not change them.
 
     Args:
         parts: Number of equal parts of the rows, one after the other. With several, nothing is logged by itself.
@@ -654,16 +660,16 @@ class Rewards(BaseCallback):
         self.parts = parts
 
     def named(self, part: int = 0) -> dict[str, float]:
-        """Return the mean rewards of a part in the last rollout, by name."""
+        """Return the numbers of a part in the last rollout, by name."""
         raise NotImplementedError
 
     def _on_rollout_end(self) -> None:
         if self.parts == 1:
-            for name, reward in self.named().items():
-                self.logger.record(name, reward)
+            for name, number in self.named().items():
+                self.logger.record(name, number)
 
 
-class GroupRewards(Rewards):
+class GroupRewards(RolloutLog):
     """Logs the mean reward per agent and step of each group in each rollout."""
 
     def _on_rollout_start(self) -> None:
@@ -684,7 +690,7 @@ class GroupRewards(Rewards):
         return {f"{REWARD}[{name}]": total / count if count else np.nan for name, total, count in found}
 
 
-class MeanReward(Rewards):
+class MeanReward(RolloutLog):
     """Logs the mean reward per row and step in each rollout."""
 
     def _on_rollout_start(self) -> None:
@@ -698,6 +704,22 @@ class MeanReward(Rewards):
     def named(self, part: int = 0) -> dict[str, float]:
         """Return the mean reward of a part."""
         return {REWARD: float(self._sums[part] / self._steps)}
+
+
+class RolloutRates(RolloutLog):
+    """Logs the rate of each group in the task, and their largest difference, in each rollout."""
+
+    def _on_rollout_start(self) -> None:
+        self._watched = Watched(source_of(self.training_env))
+        self._rates = GroupRates(self._watched, parts=self.parts)
+
+    def _on_step(self) -> bool:
+        self._rates.add(self._watched.step(self.locals))
+        return True
+
+    def named(self, part: int = 0) -> dict[str, float]:
+        """Return the rates and the difference in a part."""
+        return self._rates.named(part)
 
 
 class LearningCurve(BaseCallback):

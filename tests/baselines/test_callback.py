@@ -21,6 +21,7 @@ from stable_baselines3.common.logger import KVWriter, Logger  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize  # noqa: E402
 
 from fair_envs.baselines import FairnessCallback  # noqa: E402
+from fair_envs.baselines.training import MeanReward, RolloutRates, rollout_logs  # noqa: E402
 
 SMALL: dict[str, Any] = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "device": "cpu", "seed": 0}
 LOANS: dict[str, Any] = {"horizon": 50}
@@ -215,3 +216,19 @@ def test_what_cannot_be_measured_is_rejected_when_the_training_starts(env: Any, 
 def test_reported_action_probabilities_are_measured(make: Any) -> None:
     _, rows = logged(ReportActionProbs(make(), "uniform"), FairnessCallback(["individual_fairness"], steps=32))
     assert rows[-1]["fairness/individual_fairness"] == 0  # everyone is treated alike
+
+
+@pytest.mark.parametrize("env_id", ["FairLending-v0", "FairHiring-v0"])
+def test_every_training_logs_the_rates_of_its_rollouts(env_id: str) -> None:
+    own, other = (fair_envs.make_sb3(env_id, n_envs=2, seed=0, **LOANS) for _ in range(2))
+    _, rows = logged(own, RolloutRates())
+    _, expected = logged(other, FairnessCallback(steps=1))
+    assert len(rows) == 2
+    for row, full in zip(rows, expected, strict=True):
+        assert {name: full[name] for name in row} == pytest.approx(row, nan_ok=True)
+        assert row["fairness/gap"] > 0
+
+
+def test_environments_without_a_record_log_their_rewards() -> None:
+    model = sb3.PPO("MlpPolicy", gym.make("CartPole-v1"), **SMALL)
+    assert [type(log) for log in rollout_logs(model)] == [MeanReward]
