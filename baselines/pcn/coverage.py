@@ -165,7 +165,7 @@ def cover(
 
 
 def save(found: CoverageSet, folder: Path, *, reference: ArrayLike) -> None:
-    """Write ``coverage.csv``, ``coverage.json``, ``pareto.png`` and ``radar.png`` to a folder, creating it."""
+    """Write ``coverage.csv``, ``coverage.json``, ``pareto.png`` and ``parallel.png`` to a folder, creating it."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = found.rows()
     stream = io.StringIO(newline="")
@@ -176,7 +176,7 @@ def save(found: CoverageSet, folder: Path, *, reference: ArrayLike) -> None:
     reported: dict[str, Any] = {"objectives": found.names, "requested": [found.names[k] for k in found.requested]}
     reported |= {"measures": found.measures(reference=reference), "points": rows}
     (folder / "coverage.json").write_text(json.dumps(_finite(reported), indent=1) + "\n", "utf-8")
-    for name, draw in (("pareto", pareto_plot), ("radar", radar_plot)):
+    for name, draw in (("pareto", pareto_plot), ("parallel", parallel_plot)):
         draw(found).savefig(folder / f"{name}.png", dpi=150, bbox_inches="tight")
 
 
@@ -241,25 +241,41 @@ def _half_widths(found: CoverageSet, chosen: Flags, objective: int) -> Floats:
     return np.nan_to_num([(interval.high - interval.low) / 2 for interval in intervals])
 
 
-def radar_plot(found: CoverageSet) -> Any:
-    """Return a radar chart with one axis per objective, from the set's worst mean (centre) to its best (rim).
+def parallel_plot(found: CoverageSet) -> Any:
+    """Return a plot with one vertical scale for each objective and one line for each point; up is better.
 
-    Points are coloured by the first requested objective; dominated points are grey.
+    Each scale holds 0 and all intervals, so that small differences look small. The grey bar beside it is as high as a
+    typical interval: points that are closer to each other may differ by chance alone. Lines of the front are coloured
+    by the first requested objective.
     """
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
-    low, high = found.means.min(axis=0), found.means.max(axis=0)
-    span = high - low
-    scaled = np.where(span > 0, (found.means - low) / np.where(span > 0, span, 1), 1.0)
-    angles = np.linspace(0, 2 * np.pi, len(found.names), endpoint=False)
-    figure = Figure(figsize=(5.5, 5), layout="constrained")
-    axis: Any = figure.add_subplot(projection="polar")
-    for k in np.argsort(found.on_front, kind="stable"):
-        colour = colormaps["viridis"](scaled[k, found.requested[0]]) if found.on_front[k] else DOMINATED
-        axis.plot(np.append(angles, angles[0]), np.append(scaled[k], scaled[k, 0]), color=colour, linewidth=1.2)
-    texts = [f"{name}\n{a:.3g} to {b:.3g}" for name, a, b in zip(found.names, low, high, strict=True)]
-    axis.set_xticks(angles, texts, fontsize="small")
-    axis.set_yticks([0, 0.5, 1], [])
-    axis.set_ylim(0, 1.05)
+    halves = np.array([_half_widths(found, np.ones_like(found.on_front), k) for k in range(len(found.names))]).T
+    low = np.minimum(0, (found.means - halves).min(axis=0))
+    high = np.maximum(0, (found.means + halves).max(axis=0))
+    span = np.where(high > low, high - low, 1.0)
+    heights = (found.means - low) / span
+    figure = Figure(figsize=(1 + 1.5 * len(found.names), 4.4), layout="constrained")
+    axis = figure.add_subplot(frame_on=False, ylim=(-0.09, 1.09), yticks=[])
+    for k in np.argsort(found.on_front, kind="stable").tolist():  # the front on top
+        shade = colormaps["viridis"](0.9 * heights[k, found.requested[0]])
+        look = {"color": shade} if found.on_front[k] else {"color": DOMINATED, "linestyle": "--"}
+        axis.plot(heights[k], marker="o", markersize=3, linewidth=1.2, **look)
+    for k, noise in enumerate(np.median(2 * halves, axis=0) / span):
+        _scale(axis, k, (low[k], low[k] + span[k]), noise=noise)
+    names = [f"{name}\n(requested)" if k in found.requested else name for k, name in enumerate(found.names)]
+    axis.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names], fontsize="small")
+    axis.tick_params(length=0)
+    axis.set_title("up is better; dash: 0; dashed line: dominated; grey bar: a typical interval", fontsize="small")
     return figure
+
+
+def _scale(axis: Any, place: int, ends: tuple[float, float], *, noise: float) -> None:
+    """Draw the scale of an objective with its ends, 0, and a bar for the noise as a share of the scale."""
+    low, high = ends
+    axis.vlines(place, 0, 1, color="black", linewidth=0.8)
+    axis.hlines(-low / (high - low), place - 0.06, place + 0.06, color="black")
+    axis.bar(place + 0.12, noise, width=0.07, bottom=(1 - noise) / 2, color=DOMINATED)
+    axis.text(place, -0.02, f"{low:.3g}", ha="center", va="top", fontsize="small")
+    axis.text(place, 1.02, f"{high:.3g}", ha="center", va="bottom", fontsize="small")

@@ -245,7 +245,7 @@ def train_pcn(
 
     With ``out``, the training writes ``config.json``, ``versions.json``, ``metrics.csv`` and ``metrics.json`` (one row
     for each iteration), ``tensorboard/``, ``checkpoint.pt`` and, at the end, ``coverage.csv``, ``coverage.json``,
-    ``pareto.png`` and ``radar.png`` (see `fair_envs.baselines.pcn.coverage`) to the folder. An interrupted training
+    ``pareto.png`` and ``parallel.png`` (see `fair_envs.baselines.pcn.coverage`) to the folder. An interrupted training
     leaves a checkpoint of the end of the last iteration. A resumed training gives bit-identical networks and coverage
     sets to an uninterrupted one, on the same machine and with the same versions.
 

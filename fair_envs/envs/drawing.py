@@ -52,6 +52,12 @@ def styled(text: str, *codes: str) -> str:
     return f"\x1b[{';'.join(codes)}m{text}\x1b[{RESET}m"
 
 
+def readable(colour: Rgb) -> Rgb:
+    """Return white or ink, whichever is more readable on a colour."""
+    red, green, blue = colour
+    return WHITE if 0.3 * red + 0.59 * green + 0.11 * blue < 125 else INK
+
+
 def mixed(one: Rgb, other: Rgb, share: float) -> Rgb:
     """Return a colour between two: ``one`` at share 0, ``other`` at 1."""
     red, green, blue = (round(a + share * (b - a)) for a, b in zip(one, other, strict=True))
@@ -266,10 +272,20 @@ class Sheet:
     def __init__(self, surface: Any, left: int, top: int, stock: Stock) -> None:
         self._surface, self._left, self._top, self._stock = surface, left, top, stock
 
-    def write(self, text: str, x: int, y: int, *, size: int = NORMAL, colour: Rgb = INK, right: bool = False) -> None:
+    def write(
+        self,
+        text: str,
+        x: int,
+        y: int,
+        *,
+        size: int = NORMAL,
+        colour: Rgb = INK,
+        ground: Rgb = PAPER,
+        right: bool = False,
+    ) -> None:
         """Write a line with its middle at height y; it begins at x, or ends there if ``right``."""
-        lines = self._stock.lines
-        lines.write(self._surface, text, self._left + x, self._top + y, size=size, colour=colour, right=right)
+        x, y = self._left + x, self._top + y
+        self._stock.lines.write(self._surface, text, x, y, size=size, colour=colour, ground=ground, right=right)
 
     def bar(self, x: float, y: float, width: float, height: float, colour: Rgb) -> None:
         """Fill a rectangle; a negative width extends to the left."""
@@ -301,25 +317,96 @@ class Title(NamedTuple):
     name: str
     time: int
     horizon: int
+    width: int = PANEL_WIDTH
+    size: int = LARGE  # of the name
 
     @property
     def height(self) -> int:
         """Pixels from its top to the next entry's."""
-        return 44
+        return self._scaled(44)
+
+    def _scaled(self, pixels: int) -> int:
+        return round(pixels * self.size / LARGE)
 
     def paint(self, sheet: Sheet, y: int) -> None:
         """Draw the name, the step and a bar of the time that has passed."""
-        sheet.write(self.name, 0, y + 10, size=LARGE)
-        sheet.write(f"step {self.time} of {self.horizon}", PANEL_WIDTH, y + 11, right=True)
-        sheet.bar(0, y + 24, PANEL_WIDTH, 5, TRACK)
-        sheet.bar(0, y + 24, PANEL_WIDTH * self.time / self.horizon, 5, INK)
+        sheet.write(self.name, 0, y + self._scaled(10), size=self.size)
+        step = f"step {self.time} of {self.horizon}"
+        sheet.write(step, self.width, y + self._scaled(11), size=self._scaled(NORMAL), right=True)
+        sheet.bar(0, y + self._scaled(24), self.width, 5, TRACK)
+        sheet.bar(0, y + self._scaled(24), self.width * self.time / self.horizon, 5, INK)
 
     def lines(self) -> list[str]:
         """Return the name and the step."""
         return [f"{styled(self.name, BOLD)}, step {self.time} of {self.horizon}"]
 
 
+class Legend(NamedTuple):
+    """The meaning of signs, in rows.
+
+    Attributes:
+        signs: The signs and their meaning.
+        words: The legend of the text.
+        notes: Lines below the signs.
+        columns: Number of signs in a row.
+        width: Pixels.
+        size: Size of a sign in pixels.
+    """
+
+    signs: Sequence[tuple[Figure, str]]
+    words: str = ""
+    notes: Sequence[str] = ()
+    columns: int = 2
+    width: int = PANEL_WIDTH
+    size: int = 20
+
+    @property
+    def height(self) -> int:
+        """Pixels from its top to the next entry's."""
+        return 8 + (self.size + 6) * -(-len(self.signs) // self.columns) + self.size * len(self.notes)
+
+    def paint(self, sheet: Sheet, y: int) -> None:
+        """Draw the signs, and write the notes."""
+        text = 3 * self.size // 4
+        for k, (figure, word) in enumerate(self.signs):
+            left = self.width // self.columns * (k % self.columns)
+            top = y + 8 + (self.size + 6) * (k // self.columns)
+            sheet.icon(figure, left, top, size=self.size)
+            sheet.write(word, left + self.size + 8, top + self.size // 2, size=text, colour=FAINT)
+        for k, note in enumerate(reversed(self.notes)):
+            sheet.write(note, 0, y + self.height - self.size // 2 - self.size * k, size=text, colour=FAINT)
+
+    def lines(self) -> list[str]:
+        """Return the words."""
+        return [self.words] if self.words else []
+
+
 # ----------------------------------------------------------------------------------------------------- the frame
+
+
+def whole_blocks(edge: int) -> int:
+    """Return the smallest multiple of `BLOCK` that is at least as long as an edge."""
+    return -(-edge // BLOCK) * BLOCK
+
+
+def frame_size(width: int, height: int, items: Iterable[Item]) -> tuple[int, int]:
+    """Return the size of a frame in whole blocks that holds a map of this size and, on its right, a panel."""
+    tallest = max(height, sum(item.height for item in items))
+    return whole_blocks(3 * MARGIN + width + PANEL_WIDTH), whole_blocks(2 * MARGIN + tallest)
+
+
+def centred(surface: Any, drawn: Any, place: Point) -> None:
+    """Draw a finished drawing with its middle at a point."""
+    surface.blit(drawn, (round(place[0] - drawn.get_width() / 2), round(place[1] - drawn.get_height() / 2)))
+
+
+def with_panel(surface: Any, items: Iterable[Item], left: int, stock: Stock) -> NDArray[np.uint8]:
+    """Draw a panel with these entries from this edge on, and return the picture, shape (height, width, 3)."""
+    sheet, top = Sheet(surface, left, MARGIN, stock), 0
+    for item in items:
+        item.paint(sheet, top)
+        top += item.height
+    return np.ascontiguousarray(import_pygame().surfarray.array3d(surface).swapaxes(0, 1))
 
 
 MARK = (230, 0, 180)  # colour of the box around an agent
@@ -361,19 +448,14 @@ class GridRenderer:
 
     def frame(self, lane: Any) -> NDArray[np.uint8]:
         """Return the picture of a lane, shape (height, width, 3), in fresh memory."""
-        pygame = import_pygame()
         items = self.panel(lane)
-        size = self._size(items)
+        size = frame_size(self.width * self.cell, self.height * self.cell, items)
         if self._empty is None or self._empty.get_size() != size:
             self._empty = self._empty_frame(size)
         surface = self._empty.copy()
         tiles = ((self._tile(figures), self._corner(x, y)) for (x, y), figures in self.figures(lane))
         surface.blits(tiles, False)
-        sheet, top = Sheet(surface, self._corner(self.width, 0)[0] + MARGIN, MARGIN, self._stock), 0
-        for item in items:
-            item.paint(sheet, top)
-            top += item.height
-        return np.ascontiguousarray(pygame.surfarray.array3d(surface).swapaxes(0, 1))
+        return with_panel(surface, items, self._corner(self.width, 0)[0] + MARGIN, self._stock)
 
     def text(self, lane: Any) -> str:
         """Return the lane as text with escape codes for a terminal; a cell is two columns wide."""
@@ -389,13 +471,6 @@ class GridRenderer:
     def _corner(self, x: int, y: int) -> tuple[int, int]:
         """Return the pixel at the upper left corner of a cell."""
         return MARGIN + x * self.cell, MARGIN + y * self.cell
-
-    def _size(self, items: Iterable[Item]) -> tuple[int, int]:
-        """Return the frame's width and height: multiples of `BLOCK` that hold the grid and the panel."""
-        right, bottom = self._corner(self.width, self.height)
-        bottom = max(bottom, MARGIN + sum(item.height for item in items))
-        right += MARGIN + PANEL_WIDTH
-        return tuple(-(-(edge + MARGIN) // BLOCK) * BLOCK for edge in (right, bottom))  # type: ignore[return-value]
 
     def _empty_frame(self, size: tuple[int, int]) -> Any:
         surface = import_pygame().Surface(size, depth=32)

@@ -143,7 +143,7 @@ def draw(arms: Mapping[str, Arm], out: Path) -> None:
         title: {label: {"|ratio|": own.estimate(f"|{name}|")} for label, own in arms.items()}
         for title, name in names.items()
     }
-    figures.dot_plot(disparities, out / "disparities.png", label="mean |ratio|, 0 is fair", lines=[1 / 3])
+    figures.dot_plot(disparities, out / "disparities.png", label="mean |ratio|, 0 is fair", lines=[0, 1 / 3])
     actions = {
         label: {
             action: {words: own.estimate(f"executed[{group}][{action}]") for group, words in WORDS.items()}

@@ -44,7 +44,7 @@ SMALL: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def blank_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw nothing into the plots of a run, which take longer than its training."""
-    for name in ("pareto_plot", "radar_plot"):
+    for name in ("pareto_plot", "parallel_plot"):
         monkeypatch.setattr(coverage, name, lambda found: Figure())
 
 

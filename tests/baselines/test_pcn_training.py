@@ -44,7 +44,7 @@ OPTIONS = ["--no-progress", "--steps", 200, "--updates", 2, "--first-episodes", 
 def blank_plots(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Draw nothing into the plots of a run, which take longer than its training, but in the tests that look at them."""
     if "plots" not in request.fixturenames:
-        for name in ("pareto_plot", "radar_plot"):
+        for name in ("pareto_plot", "parallel_plot"):
             monkeypatch.setattr(coverage, name, lambda found: Figure())
 
 
@@ -95,7 +95,7 @@ def test_a_run_holds_metrics_coverage_and_plots(tmp_path: Path, plots: None) -> 
     learner = train_pcn(config(), out=tmp_path / "run")
     found = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"config.json", "versions.json", "checkpoint.pt", "metrics.csv", "metrics.json", "tensorboard"} <= found
-    assert {"coverage.csv", "coverage.json", "pareto.png", "radar.png"} <= found
+    assert {"coverage.csv", "coverage.json", "pareto.png", "parallel.png"} <= found
     metrics = rows(tmp_path / "run" / "metrics.csv")
     assert int(metrics[-1]["time/total_timesteps"]) == learner.num_timesteps >= 500
     assert {
@@ -231,6 +231,20 @@ def test_test_episodes_sample_actions_with_other_numbers_than_the_environment(mo
     monkeypatch.setattr(learner, "play", watched)
     coverage.cover(learner, commands=[Command(np.zeros(2), 1.0)], episodes=2, seed=7)
     assert drawn and drawn[0] != np.random.default_rng(7).random()
+
+
+def test_the_parallel_plot_does_not_magnify_noise(plots: None) -> None:
+    returns = np.stack([np.linspace(-8, 4, 20) + shift for shift in (0.0, 0.1)])[:, :, np.newaxis]  # means -2, -1.9
+    commands = tuple(Command(np.array([value]), 3.0) for value in (-2.0, -1.9))
+    found = coverage.CoverageSet(
+        names=("R",), requested=(0,), commands=commands, returns=returns, lengths=np.ones((2, 20))
+    )
+    (axis,) = coverage.parallel_plot(found).axes
+    heights = [float(line.get_ydata()[0]) for line in axis.lines]
+    assert 0 < abs(heights[0] - heights[1]) < 0.05
+    (bar,) = axis.patches
+    assert bar.get_height() > 10 * abs(heights[0] - heights[1])
+    assert axis.texts[-1].get_text() == "0"  # the upper end of the scale
 
 
 def test_nothing_to_ask_for_is_named() -> None:

@@ -113,7 +113,7 @@ def test_a_captured_evader_is_hollow_and_has_no_circle() -> None:
     middle = render.MAP // 2
     assert before[middle, middle].max() < 60 and after[middle, middle].min() == 255
     radius = round(render.MAP * 0.125 / 6)
-    ring = slice(middle - radius - 2, middle - radius + 3), middle
+    ring = slice(middle - radius - 1, middle - radius + 2), middle
     assert before[ring].min() < after[ring].min() - 50
 
 
@@ -122,7 +122,7 @@ def test_the_halo_of_a_captor_does_not_hide_the_evader() -> None:
     renderer, lane = placed([[2.88, 3], [3, 3]])
     lane["free"], lane["caught"], lane["facing"][0] = 0, 1, (-1, 0)
     picture, middle = map_of(renderer, lane), render.MAP // 2
-    assert picture[middle, middle + 1 : middle + 7].min() == 255
+    assert picture[middle, middle + 2 : middle + 7].min() == 255
     assert np.all(picture == render.HALO, axis=2).sum() > 100
 
 
@@ -156,7 +156,7 @@ def test_a_trail_across_the_seam_does_not_cross_the_map(axis: int) -> None:
     along = np.argwhere(differs)[:, 1 - axis]
     tenth = render.MAP // 10
     assert (along < tenth).any() and (along > render.MAP - tenth).any()
-    assert not ((along > tenth + 3) & (along < render.MAP - tenth - 3)).any()
+    assert not ((along > tenth + 6) & (along < render.MAP - tenth - 6)).any()
 
 
 @uncompiled
@@ -164,7 +164,7 @@ def test_a_trail_inside_joins_its_ends() -> None:
     renderer, lane = placed([[1, 3], [2, 5]])
     differs = changed(renderer, lane, [[3, 3], [2, 5]])
     rows, columns = np.nonzero(differs)
-    assert np.abs(rows - render.MAP / 2).max() < 4
+    assert np.abs(rows - render.MAP / 2).max() < 7
     assert columns.min() == pytest.approx(render.MAP / 6, abs=4) and len(set(columns.tolist())) > render.MAP / 4
 
 
@@ -194,11 +194,11 @@ def test_a_trail_keeps_its_order_when_the_memory_is_full() -> None:
 
 
 @uncompiled
-def test_trails_fade() -> None:
+def test_trails_become_thin_with_age() -> None:
     renderer, lane = played(40, pursuers=1, pursuer_speed=0.5, evader_speed=0.0)
-    colours = [renderer._trail_colour(0, age) for age in (0.01, 0.5, 1.0)]
-    assert colours[2] == GROUND and colours[0][0] < colours[1][0] < colours[2][0]
-    assert renderer._trail_colour(1, 0.01) != colours[0]
+    widths = [renderer._trail(0, age)[1] for age in (0.01, 0.5, 1.0)]
+    assert widths[0] > widths[1] > widths[2] > 0
+    assert renderer._trail(1, 0.01)[0] != renderer._trail(0, 0.01)[0]
     before = map_of(renderer, lane)
     lane["trail"] = lane["position"]
     assert not np.array_equal(before, map_of(renderer, lane))
@@ -208,6 +208,53 @@ def test_trails_fade() -> None:
 def test_steps_that_may_lead_either_way_round_leave_no_trail() -> None:
     renderer, lane = placed([[0.2, 0.2], [0.5, 0.5]], side=1.0, pursuer_speed=5.0, evader_speed=0.0)
     assert not changed(renderer, lane, [[0.5, 0.2], [0.5, 0.5]]).any()
+
+
+# ---------------------------------------------------------------------------------------------- territories
+
+
+@uncompiled
+def test_a_place_belongs_to_who_could_be_there_first_also_across_the_seam() -> None:
+    renderer, lane = placed([[0.5, 3], [3, 3]])
+    row = render.first_there(lane, renderer._params, 6)[:, 3]  # the middles are 0.5, 1.5, ..., 5.5
+    assert row.tolist() == [0, 0, 1, 1, 1, 0]
+    lane["speed"] = 0.2
+    assert render.first_there(lane, renderer._params, 6)[:, 3].tolist() == [0, 1, 1, 1, 1, 1]
+    lane["free"] = 0
+    assert not render.first_there(lane, renderer._params, 6).any()
+
+
+@uncompiled
+def test_where_an_evader_is_first_the_map_is_white() -> None:
+    renderer, lane = placed([[1, 1], [3, 5]])
+    picture, unit = map_of(renderer, lane), render.MAP // 6
+    assert picture[unit // 2, 4 * unit].tolist() == [255, 255, 255]  # at (4, 5.5)
+    assert picture[-unit // 2, 2 * unit].tolist() != [255, 255, 255]
+    lane["free"] = 0
+    assert picture[unit // 2, 4 * unit].tolist() != map_of(renderer, lane)[unit // 2, 4 * unit].tolist()
+
+
+# ------------------------------------------------------------------------------------------------------ labels
+
+
+@uncompiled
+def test_labels_tell_captures_and_speeds_that_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    renderer, lane = played(1, pursuers=3, speeds=[1, 0.5, 0.5])
+    written: list[str] = []
+    draw = renderer._stock.lines.draw
+
+    def watched(text: str, **look: Any) -> Any:
+        written.append(text)
+        return draw(text, **look)
+
+    monkeypatch.setattr(renderer._stock.lines, "draw", watched)
+    lane["caught"] = [0, 0, 1]
+    renderer.frame(lane)
+    assert [written.count(text) for text in ("fast", "slow", "captured!")] == [1, 1, 1]
+    written.clear()
+    lane["speed"], lane["caught"] = 1, 0
+    renderer.frame(lane)
+    assert {"fast", "slow", "captured!"}.isdisjoint(written)
 
 
 # --------------------------------------------------------------------------------------------------- panels
@@ -235,7 +282,10 @@ def test_the_text_tells_speeds_distances_and_captures() -> None:
     lane["captures"], lane["caught"], lane["free"] = [1, 0, 1], [1, 0, 0], [1, 0]
     text = plain(renderer.text(lane))
     assert "FairPursuit, step 12 of 500" in text
-    assert "free evaders: 1 of 2" in text and "captors in this step: 0\n" in text
+    assert "free evaders: 1 of 2" in text and "capture by pursuer 0\n" in text
+    lane["caught"] = [1, 0, 1]
+    assert "capture by pursuers 0, 2\n" in plain(renderer.text(lane))
+    lane["caught"] = [1, 0, 0]
     distances = nearest_free(renderer, lane)
     for k in range(3):
         (line,) = (line for line in text.splitlines() if line.startswith(f"pursuer {k} "))

@@ -1,136 +1,147 @@
-"""Pictures of FairAttention: a map of the locations, the last step's incidents, and the rates so far."""
+"""Pictures of FairAttention: for each location its units, what became of its incidents, its rate, and its record."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
     BLUE,
-    BOLD,
-    DIM,
     FAINT,
     GREEN,
-    GROUND,
     INK,
-    LARGEST_FRAME,
     MARGIN,
     ORANGE,
-    PANEL_WIDTH,
-    PLAIN_BELOW,
+    PAPER,
     PURPLE,
     SKY,
-    SMALL,
     TRACK,
     VERMILION,
     WHITE,
-    Cell,
     Figure,
-    GridRenderer,
     Item,
+    Legend,
     Pen,
     Rgb,
     Sheet,
+    Stock,
     Title,
-    mixed,
     number,
     percent,
     share,
-    styled,
+    whole_blocks,
+    with_panel,
 )
-from fair_envs.support.aliases import Floats32
+from fair_envs.faces.window import import_pygame
 
+# Pixels
+WIDTH = 744  # of the table
+TITLE, NAME, NUMBER, TEXT = 34, 23, 27, 20  # sizes of text
+HEADINGS, ROWS, LOWEST, TALLEST = 52, 400, 36, 76  # heights: headings, preferred of all rows, least and most of a row
+HOUSE, SIGN, TREND, LEGEND = 32, 22, 16, 26  # sizes of signs
+UNITS, INCIDENTS, RATES, SO_FAR = 150, 266, 484, 650  # left edges of the columns
+SIGNS = {UNITS: (UNITS + 30, 3, 2), INCIDENTS: (INCIDENTS + 80, 5, 8)}  # left edge, most in a line, letters before
+CHART = 80  # width of a curve
+COLUMNS = (
+    (0, "each location", "is a group"),
+    (UNITS, "units", "sent"),
+    (INCIDENTS, "incidents in the step,", "discovered or missed"),
+    (RATES, "mean incidents", "a step, over time"),
+    (SO_FAR, "discovered", "so far"),
+)
+
+MOST_LISTED, MOST_SIGNS = 12, 10  # most locations with rows of their own, and signs in a cell
 COLOURS: tuple[Rgb, ...] = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 FOUND: Rgb = (0, 110, 90)
 MISSED: Rgb = (200, 70, 20)
-HEAT: Rgb = (224, 130, 90)  # of a location with a rate of `HOT` or more
-HOT = 16.0
-SHADES = 8
-LARGEST_CELL = 144  # pixels
-ROW_OF_DOTS, MOST_DOTS = 6, 24
-MOST_LISTED = 12  # most locations in the panel
-CHART_HEIGHT = 110
 
 
-class Location(NamedTuple):
-    """A location: the redder the higher its rate; squares for units, discs for incidents, hollow if missed."""
+# ------------------------------------------------------------------------------------------------ the signs
 
-    name: int
+
+class House(NamedTuple):
+    """A house of the people of a location."""
+
     colour: Rgb
-    shade: int  # of the rate, 0 to `SHADES`
-    units: int
-    found: int
-    missed: int
 
     def paint(self, pen: Pen) -> None:
-        """Draw the ground, the units and the incidents; if plain, the ground and whether there were units."""
-        ground = mixed(GROUND, HEAT, self.shade / SHADES)
-        pen.box(0.03, 0.03, 0.94, 0.94, ground)
-        if pen.plain:
-            if self.units:
-                pen.box(0.3, 0.3, 0.4, 0.4, self.colour)
-            return
-        pen.box(0.03, 0.03, 0.94, 0.09, self.colour)
-        for k in range(min(self.units, ROW_OF_DOTS)):
-            pen.box(0.09 + 0.145 * k, 0.18, 0.1, 0.1, INK)
-        for k in range(min(self.found + self.missed, MOST_DOTS)):
-            self._dot(pen, 0.14 + 0.145 * (k % ROW_OF_DOTS), 0.42 + 0.155 * (k // ROW_OF_DOTS), k < self.found, ground)
-
-    def _dot(self, pen: Pen, x: float, y: float, found: bool, ground: Rgb) -> None:
-        pen.disc(x, y, 0.058, FOUND if found else MISSED)
-        if not found:
-            pen.disc(x, y, 0.03, ground)
-
-    def letters(self) -> str:
-        """Return the number of units; a dot if there are none."""
-        return styled(f"{min(self.units, 99):<2}", BOLD) if self.units else styled("· ", DIM)
-
-
-# ------------------------------------------------------------------------------------------------ the panel
-
-
-class Mark(NamedTuple):
-    """A symbol of the legend."""
-
-    kind: int  # 0: a unit, 1: discovered, 2: missed
-
-    def paint(self, pen: Pen) -> None:
-        """Draw a square, a disc or a ring."""
-        if self.kind == 0:
-            pen.box(0.2, 0.2, 0.6, 0.6, INK)
-            return
-        pen.disc(0.5, 0.5, 0.36, FOUND if self.kind == 1 else MISSED)
-        if self.kind == 2:
-            pen.disc(0.5, 0.5, 0.19, WHITE)
+        """Draw the house with its roof."""
+        outline = ((0.5, 0.02), (1.0, 0.42), (0.88, 0.42), (0.88, 0.98), (0.12, 0.98), (0.12, 0.42), (0.0, 0.42))
+        pen.polygon(outline, INK)
+        pen.polygon(((0.5, 0.1), (0.9, 0.41), (0.83, 0.41), (0.83, 0.93), (0.17, 0.93), (0.17, 0.41)), self.colour)
 
     def letters(self) -> str:
         """Return a letter."""
-        return "udm"[self.kind] + " "
+        return "h "
 
 
-class Legend(NamedTuple):
-    """The meaning of the symbols on the map."""
+class Unit(NamedTuple):
+    """A unit of attention: a van."""
 
-    height: int = 30
+    def paint(self, pen: Pen) -> None:
+        """Draw the body, the window and the wheels."""
+        pen.polygon(((0.02, 0.2), (0.62, 0.2), (0.98, 0.5), (0.98, 0.76), (0.02, 0.76)), INK)
+        pen.polygon(((0.62, 0.3), (0.84, 0.5), (0.62, 0.5)), WHITE)
+        for x in (0.26, 0.74):
+            pen.disc(x, 0.78, 0.15, PAPER)
+            pen.disc(x, 0.78, 0.11, INK)
 
-    def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw the symbols side by side."""
-        for kind, word in enumerate(("unit", "discovered", "missed")):
-            left = (0, 70, 180)[kind]
-            sheet.icon(Mark(kind), left, y, size=16)
-            sheet.write(word, left + 20, y + 8, size=SMALL, colour=FAINT)
+    def letters(self) -> str:
+        """Return a letter."""
+        return "u "
 
-    def lines(self) -> list[str]:
-        """Return nothing: the text has column names instead."""
-        return []
+
+class Incident(NamedTuple):
+    """An incident: a filled disc with a tick if a unit discovered it, a ring with an exclamation mark if none did."""
+
+    found: bool
+
+    def paint(self, pen: Pen) -> None:
+        """Draw the disc and its sign."""
+        pen.disc(0.5, 0.5, 0.48, FOUND if self.found else MISSED)
+        if self.found:
+            pen.stroke([(0.27, 0.52), (0.43, 0.69), (0.74, 0.33)], 0.11, WHITE)
+            return
+        pen.disc(0.5, 0.5, 0.36, PAPER)
+        pen.stroke([(0.5, 0.27), (0.5, 0.53)], 0.12, MISSED)
+        pen.disc(0.5, 0.71, 0.07, MISSED)
+
+    def letters(self) -> str:
+        """Return a letter."""
+        return "d " if self.found else "m "
+
+
+class Trend(NamedTuple):
+    """Whether a rate rises or falls."""
+
+    up: bool
+
+    def paint(self, pen: Pen) -> None:
+        """Draw a hollow triangle that points up, or a filled one that points down."""
+        foot, tip = (0.82, 0.16) if self.up else (0.18, 0.84)
+        pen.polygon(((0.08, foot), (0.92, foot), (0.5, tip)), INK)
+        if self.up:
+            pen.polygon(((0.3, 0.71), (0.7, 0.71), (0.5, 0.4)), PAPER)
+
+    def letters(self) -> str:
+        """Return an arrow."""
+        return "^ " if self.up else "v "
+
+
+# ------------------------------------------------------------------------------------------------ the table
 
 
 class Record(NamedTuple):
-    """The record of a location."""
+    """The record of a location, or of all locations that have no row of their own."""
 
     name: str
-    colour: Rgb
+    colour: Rgb | None  # None: several locations
+    past_rates: Sequence[float]  # in the episode
     rate: float
+    change: float  # of the rate in the last step
     units: int  # in the last step, as the next two fields
     found: int
     occurred: int
@@ -138,79 +149,99 @@ class Record(NamedTuple):
     missed: int
 
 
-class Records(NamedTuple):
-    """The locations: rate, last step, and how many incidents of the episode were discovered."""
+class Table(NamedTuple):
+    """The locations, one in a row.
+
+    Attributes:
+        records: Their records.
+        whole: Number of past rates in the whole episode.
+    """
 
     records: Sequence[Record]
-    others: int  # number of locations that are not listed
+    whole: int
+
+    @property
+    def row(self) -> int:
+        """Pixels from a row's top to the next one's."""
+        return int(np.clip(ROWS // len(self.records), LOWEST, TALLEST))
 
     @property
     def height(self) -> int:
         """Pixels from its top to the next entry's."""
-        return 26 + 26 * len(self.records) + (20 if self.others else 0)
+        return HEADINGS + self.row * len(self.records) + 4
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw a bar for all incidents of a location, with the discovered part in colour."""
-        sheet.write("rate", 96, y + 8, size=SMALL, colour=FAINT, right=True)
-        sheet.write("incidents so far, discovered", PANEL_WIDTH, y + 8, size=SMALL, colour=FAINT, right=True)
-        most = max(1, *(own.discovered + own.missed for own in self.records))
+        """Draw the headings, and a row for each location."""
+        for left, *words in COLUMNS:
+            for k, line in enumerate(words):
+                sheet.write(line, left, y + 8 + 19 * k, size=TEXT, colour=FAINT)
+        highest = max([1.0, *(rate for own in self.records for rate in own.past_rates)])
         for k, own in enumerate(self.records):
-            self._paint(sheet, y + 22 + 26 * k, own, most)
-        if self.others:
-            sheet.write(f"and {self.others} more", 0, y + self.height - 12, size=SMALL, colour=FAINT)
+            top = y + HEADINGS + self.row * k
+            sheet.bar(0, top, WIDTH, 2, TRACK)
+            self._paint(sheet, top + 2, top + 1 + self.row // 2, own)
+            self._paint_rates(sheet, top + self.row - 4, own, highest)
 
-    def _paint(self, sheet: Sheet, y: int, own: Record, most: int) -> None:
-        left, width = 104, PANEL_WIDTH - 104 - 42
-        sheet.bar(0, y + 3, 5, 16, own.colour)
-        sheet.write(own.name.removeprefix("location "), 12, y + 11)
-        sheet.write(number(own.rate), 96, y + 11, right=True)
-        sheet.bar(left, y + 4, width * (own.discovered + own.missed) / most, 14, TRACK)
-        sheet.bar(left, y + 4, width * own.discovered / most, 14, own.colour)
-        sheet.write(percent(share(own.discovered, own.discovered + own.missed)), PANEL_WIDTH, y + 11, right=True)
+    def _paint(self, sheet: Sheet, top: int, middle: int, own: Record) -> None:
+        """Draw a row without the curve."""
+        if own.colour is not None:
+            sheet.icon(House(own.colour), 0, middle - HOUSE // 2, size=HOUSE)
+        sheet.write(own.name, HOUSE + 8, middle, size=NAME)
+        incidents = [Incident(k < own.found) for k in range(min(own.occurred, MOST_SIGNS))]
+        units = [Unit()] * min(own.units, MOST_SIGNS)
+        found = f"{own.found} of {own.occurred}" if own.occurred else "none"
+        for left, words, signs, count in (
+            (UNITS, str(own.units), units, own.units),
+            (INCIDENTS, found, incidents, own.occurred),
+        ):
+            sheet.write(words, left, middle, size=NUMBER)
+            if len(words) <= SIGNS[left][2]:
+                self._paint_signs(sheet, top, left, signs, count)
+        done = share(own.discovered, own.discovered + own.missed)
+        sheet.write(percent(done), SO_FAR, middle - 7, size=NAME)
+        sheet.bar(SO_FAR, middle + 4, WIDTH - SO_FAR, 9, TRACK)
+        sheet.bar(SO_FAR, middle + 4, 0 if math.isnan(done) else (WIDTH - SO_FAR) * done, 9, FOUND)
+
+    def _paint_signs(self, sheet: Sheet, top: int, column: int, signs: Sequence[Figure], count: int) -> None:
+        """Draw signs in one or two lines; the last place holds the number of those that do not fit."""
+        left, across, _ = SIGNS[column]
+        step = SIGN + 3
+        lines = 2 if self.row >= 2 * step + 6 else 1
+        shown = signs if count <= across * lines else signs[: across * lines - 1]
+        first = top + (self.row - step * min(lines, -(-len(signs) // across))) // 2
+        places = [(left + step * (k % across), first + step * (k // across)) for k in range(across * lines)]
+        for sign, (x, y) in zip(shown, places, strict=False):
+            sheet.icon(sign, x, y, size=SIGN)
+        if len(shown) < count:
+            x, y = places[-1]
+            sheet.write(f"+{count - len(shown)}", x, y + SIGN // 2, size=TEXT)
+
+    def _paint_rates(self, sheet: Sheet, bottom: int, own: Record, highest: float) -> None:
+        """Draw the rate, its last change, and its curve, whose axis covers the whole episode."""
+        middle, step, tall = bottom + 5 - self.row // 2, CHART / self.whole, self.row - 10
+        sheet.write(number(own.rate, digits=int(own.rate < 100)), RATES, middle, size=NUMBER)
+        if own.change:
+            sheet.icon(Trend(own.change > 0), RATES + 54, middle - TREND // 2, size=TREND)
+        left = RATES + 76
+        sheet.bar(left, bottom - 1, CHART, 1, FAINT)
+        for time, rate in enumerate(own.past_rates):
+            height = max(2.0, tall * rate / highest)
+            sheet.bar(left + step * time, bottom - height, math.ceil(step), height, own.colour or FAINT)
 
     def lines(self) -> list[str]:
         """Return a line for each location."""
         heading = f"{'':<14}{'rate':>8}{'units':>7}{'discovered':>12}{'missed':>8}{'so far':>8}{'missed':>8}"
-        return [heading, *map(self._line, self.records), *([f"and {self.others} more"] if self.others else [])]
+        return [heading, *map(self._line, self.records)]
 
     def _line(self, own: Record) -> str:
         last = f"{number(own.rate, digits=2):>8}{own.units:>7}{own.found:>12}{own.occurred - own.found:>8}"
         return f"{own.name:<14}{last}{own.discovered:>8}{own.missed:>8}"
 
 
-class Chart(NamedTuple):
-    """The rates over the episode."""
-
-    rates: Floats32  # (times, locations), so far
-    whole: int  # number of times in the whole episode
-
-    @property
-    def height(self) -> int:
-        """Pixels from its top to the next entry's."""
-        return 34 + CHART_HEIGHT
-
-    def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw a curve for each location; the axis covers the whole episode."""
-        highest = float(self.rates.max(initial=1.0))
-        sheet.write("rates so far", 0, y + 8, colour=FAINT)
-        sheet.write(f"up to {number(highest)}", PANEL_WIDTH, y + 8, size=SMALL, colour=FAINT, right=True)
-        bottom, step = y + 22 + CHART_HEIGHT, PANEL_WIDTH / self.whole
-        sheet.bar(0, bottom, PANEL_WIDTH, 1, TRACK)
-        for k in range(min(self.rates.shape[1], MOST_LISTED)):
-            heights = [CHART_HEIGHT * rate / highest for rate in self.rates[:, k].tolist()]
-            for time, (before, now) in enumerate(zip(heights[:1] + heights, heights, strict=False)):
-                top, foot = max(before, now), min(before, now)
-                sheet.bar(step * time, bottom - top - 2, math.ceil(step), top - foot + 2, COLOURS[k % len(COLOURS)])
-
-    def lines(self) -> list[str]:
-        """Return nothing: a terminal has no room for it."""
-        return []
-
-
 # ------------------------------------------------------------------------------------------------ the picture
 
 
-class AttentionRenderer(GridRenderer):
+class AttentionRenderer:
     """Draws FairAttention.
 
     Args:
@@ -220,33 +251,47 @@ class AttentionRenderer(GridRenderer):
     def __init__(self, rules: Rules) -> None:
         self._params, self._names = rules.params, rules.spec.groups
         self._whole = 1 + self._params.horizon // int(rules.code["trace_every"][0])
-        columns = math.ceil(math.sqrt(self._params.locations))
-        super().__init__(width=columns, height=math.ceil(self._params.locations / columns))
-        if self.cell >= PLAIN_BELOW:
-            across = (LARGEST_FRAME[0] - 3 * MARGIN - PANEL_WIDTH) // self.width
-            self.cell = min(LARGEST_CELL, across, (LARGEST_FRAME[1] - 2 * MARGIN) // self.height)
-
-    def figures(self, lane: Any) -> Iterable[tuple[Cell, tuple[Figure, ...]]]:
-        """Yield the locations, row by row."""
-        rows = zip(*(lane[name].tolist() for name in ("rates", "units", "found", "occurred")), strict=True)
-        for k, (rate, units, found, occurred) in enumerate(rows):
-            shade = min(SHADES, round(SHADES * rate / HOT))
-            figure = Location(k, COLOURS[k % len(COLOURS)], shade, units, found, occurred - found)
-            yield (k % self.width, k // self.width), (figure,)
+        self._stock = Stock(plain=False)
 
     def panel(self, lane: Any) -> list[Item]:
-        """Return the time, the legend, the locations' records, and their rates."""
+        """Return the time, the locations' records, and the signs."""
+        signs = (Unit(), "unit sent"), (Incident(True), "incident discovered"), (Incident(False), "incident missed")
+        trends = (Trend(False), "mean falls: units there"), (Trend(True), "mean rises: no units")
         return [
-            Title("FairAttention", int(lane["time"]), self._params.horizon),
-            Legend(),
-            Records(records_of(lane, self._names), max(0, self._params.locations - MOST_LISTED)),
-            Chart(lane["past_rates"][: lane["kept"]], self._whole),
+            Title("FairAttention", int(lane["time"]), self._params.horizon, width=WIDTH, size=TITLE),
+            Table(self.records(lane), self._whole),
+            Legend([*signs, *trends], columns=3, width=WIDTH, size=LEGEND),
         ]
 
+    def records(self, lane: Any) -> list[Record]:
+        """Return the records of the first locations, and of the others together."""
+        listed = [self._record(lane, slice(k, k + 1), name) for k, name in enumerate(self._names[:MOST_LISTED])]
+        others = len(self._names) - MOST_LISTED
+        return listed if others <= 0 else [*listed, self._record(lane, slice(MOST_LISTED, None), f"{others} more")]
 
-def records_of(lane: Any, names: Sequence[str]) -> list[Record]:
-    """Return the records of the listed locations."""
-    columns = ("rates", "units", "found", "occurred", "discovered", "missed")
-    rows = zip(*(lane[name].tolist() for name in columns), strict=True)
-    listed = list(zip(names, rows, strict=True))[:MOST_LISTED]
-    return [Record(name, COLOURS[k % len(COLOURS)], *row) for k, (name, row) in enumerate(listed)]
+    def _record(self, lane: Any, where: slice, name: str) -> Record:
+        """Return the record of some locations: mean rates, and sums of numbers."""
+        rates, units = lane["rates"][where], lane["units"][where]
+        falls = -self._params.decrease_rate * units * (rates > 0)
+        changes = np.where(units > 0, falls, lane["increases"][where]) if lane["time"] else np.zeros(1)
+        counts = (int(lane[field][where].sum()) for field in ("units", "found", "occurred", "discovered", "missed"))
+        return Record(
+            name,
+            COLOURS[where.start % len(COLOURS)] if len(rates) == 1 else None,
+            lane["past_rates"][: lane["kept"], where].mean(axis=1).tolist(),
+            float(rates.mean()),
+            float(changes.mean()),
+            *counts,
+        )
+
+    def text(self, lane: Any) -> str:
+        """Return the lane as text with escape codes for a terminal."""
+        return "\n".join(line for item in self.panel(lane) for line in item.lines())
+
+    def frame(self, lane: Any) -> NDArray[np.uint8]:
+        """Return the picture of a lane, shape (height, width, 3), in fresh memory."""
+        items = self.panel(lane)
+        edges = 2 * MARGIN + WIDTH, 2 * MARGIN + sum(item.height for item in items)
+        surface = import_pygame().Surface([*map(whole_blocks, edges)], depth=32)
+        surface.fill(PAPER)
+        return with_panel(surface, items, MARGIN, self._stock)

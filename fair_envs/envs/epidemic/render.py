@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
-    BLOCK,
     BLUE,
     DIM,
     FAINT,
@@ -32,8 +31,10 @@ from fair_envs.envs.drawing import (
     Sheet,
     Stock,
     Title,
+    frame_size,
     mixed,
     styled,
+    with_panel,
 )
 from fair_envs.envs.epidemic.networks import Network, arranged
 from fair_envs.envs.epidemic.rules import CAUGHT_IT, INFECTED, RECOVERED, SUSCEPTIBLE
@@ -296,11 +297,7 @@ class EpidemicRenderer:
             ],
             False,
         )
-        sheet, top = Sheet(surface, SIDE + 2 * MARGIN, MARGIN, self._stock), 0
-        for item in items:
-            item.paint(sheet, top)
-            top += item.height
-        return np.ascontiguousarray(import_pygame().surfarray.array3d(surface).swapaxes(0, 1))
+        return with_panel(surface, items, SIDE + 2 * MARGIN, self._stock)
 
     def _pixels(self) -> list[tuple[float, float]]:
         """Return each person's position in pixels."""
@@ -308,9 +305,8 @@ class EpidemicRenderer:
         return [tuple(row) for row in (MARGIN + self._size / 2 + free * self._places).tolist()]
 
     def _ground(self, items: Sequence[Item]) -> Any:
-        """Return the empty frame with the edges, drawn once: a multiple of `BLOCK` that holds network and panel."""
-        edges = (3 * MARGIN + SIDE + PANEL_WIDTH, 2 * MARGIN + max(SIDE, sum(item.height for item in items)))
-        size = tuple(-(-edge // BLOCK) * BLOCK for edge in edges)
+        """Return the empty frame with the edges, drawn once."""
+        size = frame_size(SIDE, SIDE, items)
         if self._empty is None or self._empty.get_size() != size:
             self._empty = self._drawn_edges(size)
         return self._empty

@@ -1,4 +1,4 @@
-"""Pictures of FairPursuit: a map of the torus with trails, and beside it how many evaders each pursuer captured."""
+"""Pictures of FairPursuit: a map of the torus with trails and with who is first where, and who captured."""
 
 import itertools
 import math
@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
-    BLOCK,
     BLUE,
     BOLD,
     DIM,
     FAINT,
     GREEN,
-    GRID_LINE,
     GROUND,
     INK,
     MARGIN,
@@ -26,44 +24,54 @@ from fair_envs.envs.drawing import (
     PURPLE,
     REVERSED,
     SKY,
-    SMALL,
     TRACK,
     VERMILION,
     WHITE,
     Blank,
     Figure,
     Item,
+    Legend,
     Pen,
     Point,
     Rgb,
     Sheet,
     Stock,
     Title,
+    centred,
+    frame_size,
     mixed,
     number,
+    readable,
     styled,
+    with_panel,
 )
 from fair_envs.envs.pursuit.params import PursuitParams
 from fair_envs.envs.pursuit.rules import TRAIL, apart, nearest_squared
 from fair_envs.faces.window import import_pygame
-from fair_envs.support.aliases import Flags, Floats
+from fair_envs.support.aliases import Flags, Floats, Ints
 
-MAP = 640  # pixels of a side
-SQUARES = 6  # squares in a row of the map
+# Pixels
+MAP = 528  # of a side
 FINER = 2  # factor by which lines are drawn larger before they are shrunk
-DASH = 10  # pixels
-AGENT_SIZES = range(24, 37)  # pixels
+DASH, EDGE = 12, 3  # length and thickness of the dashes along the edges
+AGENT_SIZES = range(24, 43)
+CELL = 3  # side of the cells that show who is first where
+TRAIL_WIDTHS = 1.5, 5.0  # of the oldest piece, and of the newest
+TITLE, NAME, TEXT = 30, 24, 20  # sizes of text
+ROWS, LOWEST, TALLEST = 144, 26, 42  # heights: preferred of all rows, least and most of a row
 TURNS = 48  # number of directions of figures
 SHARES = 8  # number of speed levels of figures
 MOST_BARS = 2  # most bars behind a slow pursuer
 MOST_LISTED = 12  # most pursuers in the panel
-ROW = 26  # pixels
+DOTTED = 5  # steps between the dots of a trail
 COLUMNS = 20  # columns of the map in a terminal, and rows
 
 COLOURS: tuple[Rgb, ...] = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 CODES = ("94", "33", "92", "95", "96", "91")  # codes of the colours in a terminal
 HALO: Rgb = (250, 218, 94)
 REACH = mixed(INK, GROUND, 0.35)
+BORDER = mixed(INK, PAPER, 0.6)
+PALE = 0.68  # how much of the ground a colour has where a pursuer is first
 
 
 class Pursuer(NamedTuple):
@@ -101,9 +109,9 @@ class Evader(NamedTuple):
 
     def paint(self, pen: Pen) -> None:
         """Draw the kite, hollow if captured."""
-        self._kite(pen, 1.0, INK)
+        self._kite(pen, 0.8, INK)
         if not self.free:
-            self._kite(pen, 0.66, WHITE)
+            self._kite(pen, 0.5, WHITE)
 
     def _kite(self, pen: Pen, size: float, colour: Rgb) -> None:
         corners = ((0.46, 0.0), (0.0, 0.25), (-0.3, 0.0), (0.0, -0.25))
@@ -112,6 +120,20 @@ class Evader(NamedTuple):
     def letters(self) -> str:
         """Return a capital letter for a free one."""
         return styled("E ", BOLD) if self.free else styled("e ", DIM)
+
+
+class Dots(NamedTuple):
+    """A piece of a trail."""
+
+    def paint(self, pen: Pen) -> None:
+        """Draw a line with dots that becomes wider."""
+        pen.polygon([(0.0, 0.47), (1.0, 0.4), (1.0, 0.6), (0.0, 0.53)], INK)
+        for x in (0.2, 0.8):
+            pen.disc(x, 0.5, 0.14, INK)
+
+    def letters(self) -> str:
+        """Return nothing: a terminal has no room for it."""
+        return "  "
 
 
 class Reach(NamedTuple):
@@ -136,12 +158,6 @@ def ahead(turn: int, far: float, aside: float) -> Point:
     )
 
 
-def readable(colour: Rgb) -> Rgb:
-    """Return white or ink, whichever is more readable on a colour."""
-    red, green, blue = colour
-    return WHITE if 0.3 * red + 0.59 * green + 0.11 * blue < 125 else INK
-
-
 # ------------------------------------------------------------------------------------------------ the panel
 
 
@@ -164,28 +180,34 @@ class Records(NamedTuple):
     evaders: int
 
     @property
+    def row(self) -> int:
+        """Pixels from a row's top to the next one's."""
+        return int(np.clip(ROWS // len(self.records), LOWEST, TALLEST))
+
+    @property
     def height(self) -> int:
         """Pixels from its top to the next entry's."""
-        return 30 + ROW * len(self.records) + (20 if self.others else 0)
+        return 30 + self.row * len(self.records) + (20 if self.others else 0)
 
     def paint(self, sheet: Sheet, y: int) -> None:
         """Draw a row for each pursuer."""
-        for text, right in (("speed", 86), ("to evader", 154), ("captures", PANEL_WIDTH)):
-            sheet.write(text, right, y + 10, size=SMALL, colour=FAINT, right=True)
+        for text, right in (("speed", 112), ("to evader", 202), ("captures", PANEL_WIDTH)):
+            sheet.write(text, right, y + 10, size=TEXT, colour=FAINT, right=True)
         for k, own in enumerate(self.records):
-            self._paint(sheet, y + 22 + ROW * k, own)
+            self._paint(sheet, y + 24 + self.row * k, own)
         if self.others:
-            sheet.write(f"and {self.others} more", 0, y + self.height - 16, size=SMALL, colour=FAINT)
+            sheet.write(f"and {self.others} more", 0, y + self.height - 12, size=TEXT, colour=FAINT)
 
     def _paint(self, sheet: Sheet, y: int, own: Record) -> None:
-        sheet.icon(own.figure, 0, y)
-        sheet.write(str(own.number), 28, y + 12)
-        sheet.write(f"{own.speed:.3g}", 86, y + 12, right=True)
-        sheet.write(number(own.distance, digits=2), 154, y + 12, right=True)
-        left, width = 166, PANEL_WIDTH - 166 - 26
-        sheet.bar(left, y + 6, width, 13, TRACK)
-        sheet.bar(left, y + 6, width * own.captures / self.evaders, 13, COLOURS[own.figure.colour])
-        sheet.write(str(own.captures), PANEL_WIDTH, y + 12, right=True)
+        size = min(self.row - 6, 36)
+        middle = y + size // 2
+        sheet.write(str(own.number), 0, middle, size=NAME)
+        sheet.icon(own.figure, 42 - size // 2, y, size=size)
+        sheet.write(f"{own.speed:.3g}", 112, middle, size=NAME, right=True)
+        sheet.write(number(own.distance, digits=2), 196, middle, size=NAME, right=True)
+        sheet.write(str(own.captures), PANEL_WIDTH, middle, size=NAME, right=True)
+        sheet.bar(210, middle - 6, 52, 12, TRACK)
+        sheet.bar(210, middle - 6, 52 * own.captures / self.evaders, 12, COLOURS[own.figure.colour])
 
     def lines(self) -> list[str]:
         """Return a line for each pursuer."""
@@ -208,64 +230,25 @@ class Status(NamedTuple):
     @property
     def height(self) -> int:
         """Pixels from its top to the next entry's."""
-        return 46
+        return 54
 
     @property
     def words(self) -> tuple[str, str]:
         """Both in words."""
         shown = ", ".join(map(str, self.captors[:MOST_LISTED])) + ", ..." * (len(self.captors) > MOST_LISTED)
-        return f"free evaders: {self.free} of {self.evaders}", f"captors in this step: {shown or 'none'}"
+        captors = f"capture by pursuer{'s' * (len(self.captors) > 1)} {shown}" if shown else "no capture in this step"
+        return f"free evaders: {self.free} of {self.evaders}", captors
 
     def paint(self, sheet: Sheet, y: int) -> None:
-        """Write two lines."""
+        """Write two lines, the captors on a halo."""
+        if self.captors:
+            sheet.bar(-6, y + 25, PANEL_WIDTH + 12, 26, HALO)
         for k, words in enumerate(self.words):
-            sheet.write(words, 0, y + 8 + 20 * k)
+            sheet.write(words, 0, y + 10 + 28 * k, size=NAME, ground=HALO if k and self.captors else PAPER)
 
     def lines(self) -> list[str]:
         """Return the words."""
         return list(self.words)
-
-
-class Legend(NamedTuple):
-    """The meaning of the signs on the map.
-
-    Attributes:
-        square: Length of a square's side.
-        across: Whether evaders are captured across the edges.
-    """
-
-    square: float
-    across: bool
-
-    @property
-    def height(self) -> int:
-        """Pixels from its top to the next entry's."""
-        return 148
-
-    def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw the signs in two columns, and write the meaning of the edges."""
-        signs: tuple[tuple[Figure, str], ...] = (
-            (Pursuer(0, 0, SHARES, 0), "pursuer"),
-            (Evader(0), "evader"),
-            (Pursuer(0, 0, SHARES // 2, 1), "slower pursuer"),
-            (Evader(0, free=False), "captured evader"),
-            (Pursuer(0, 0, SHARES, 0, captor=True), "captor just now"),
-            (Reach(), "capture radius"),
-        )
-        for k, (figure, word) in enumerate(signs):
-            left, top = PANEL_WIDTH // 2 * (k % 2), y + 8 + ROW * (k // 2)
-            sheet.icon(figure, left, top)
-            sheet.write(word, left + 29, top + 12, size=SMALL, colour=FAINT)
-        for k, words in enumerate((f"a square is {self.square:.3g} wide", f"dashed edges are joined{self._except}")):
-            sheet.write(words, 0, y + 100 + 18 * k, size=SMALL, colour=FAINT)
-
-    @property
-    def _except(self) -> str:
-        return "" if self.across else ", but not for captures"
-
-    def lines(self) -> list[str]:
-        """Return the letters' meaning."""
-        return [styled("signs: ", DIM) + "numbers are pursuers, E free evaders, e captured ones"]
 
 
 # ------------------------------------------------------------------------------------------------ the torus
@@ -298,6 +281,38 @@ def nearest_free(lane: Any, params: PursuitParams, pursuer: int) -> float:
     return math.sqrt(nearest_squared(np.asarray(lane)[None].view(np.recarray)[0], params, pursuer))
 
 
+def speeds_differ(lane: Any) -> bool:
+    """Return whether the pursuers have different speeds."""
+    return len(np.unique(lane["speed"])) > 1
+
+
+def all_speeds(lane: Any, params: PursuitParams) -> Floats:
+    """Return the speeds of all agents, 0 for captured evaders, shape (agents,)."""
+    return np.append(lane["speed"], params.evader_speed * lane["free"])
+
+
+def first_there(lane: Any, params: PursuitParams, cells: int) -> Ints:
+    """Return who could be first in each cell of the torus; a pursuer wins ties.
+
+    Args:
+        lane: The lane.
+        params: The parameters.
+        cells: Number of cells in a row (C).
+
+    Returns:
+        Indices of agents, shape (C, C), the first axis to the right and the second upwards.
+    """
+    middles = params.side * (np.arange(cells) + 0.5) / cells
+    ways = apart(params.side, lane["position"][:, :, np.newaxis], middles)  # (agents, 2, C)
+    slowness = np.maximum(all_speeds(lane, params), 1e-12)[:, np.newaxis] ** -2.0
+    soonest, who = np.full((cells, cells), np.inf), np.zeros((cells, cells), np.int64)
+    for agent, (across, up) in enumerate(slowness[:, np.newaxis] * ways**2):  # squares of times
+        time = across[:, np.newaxis] + up
+        who[time < soonest] = agent
+        soonest = np.minimum(soonest, time)
+    return who
+
+
 # ------------------------------------------------------------------------------------------------ the picture
 
 
@@ -327,10 +342,9 @@ class PursuitRenderer:
     def __init__(self, rules: Rules) -> None:
         self._params = rules.params
         agents = self._params.pursuers + self._params.evaders
-        self._size = int(np.clip(4000 / (100 + agents), AGENT_SIZES[0], AGENT_SIZES[-1]))
+        self._size = int(np.clip(4500 / (100 + agents), AGENT_SIZES[0], AGENT_SIZES[-1]))
         self._stock = Stock(plain=False)
         self._empty: Any = None
-        self._map: Any = None
 
     def figures(self, lane: Any) -> list[Pursuer | Evader]:
         """Return the figures of all agents: the pursuers, then the evaders."""
@@ -350,12 +364,37 @@ class PursuitRenderer:
         """Return the time, the pursuers' records, the number of free evaders, and the signs."""
         params = self._params
         captors = tuple(np.flatnonzero(lane["caught"]).tolist())
+        few = params.pursuers <= ROWS // LOWEST
         return [
-            Title("FairPursuit", int(lane["time"]), params.horizon),
+            Title("FairPursuit", int(lane["time"]), params.horizon, size=TITLE),
             Status(int(np.sum(lane["free"])), params.evaders, captors),
             Records(self._records(lane), max(0, params.pursuers - MOST_LISTED), params.evaders),
-            Legend(params.side / SQUARES, not params.legacy_physics),
+            Legend(
+                self._signs(lane),
+                words=styled("signs: ", DIM) + "numbers are pursuers, E free evaders, e captured ones",
+                notes=("tinted: a pursuer can be there first", "white: an evader can be there first", self._edges()),
+                columns=1 if few else 2,
+                size=23 if few else 20,
+            ),
         ]
+
+    def _signs(self, lane: Any) -> list[tuple[Figure, str]]:
+        """Return the signs on the map and their meaning."""
+        fastest = Pursuer(0, 0, SHARES, 0)
+        pursuers: list[tuple[Figure, str]] = [(fastest, "pursuer")]
+        if speeds_differ(lane):
+            pursuers = [(fastest, "fast pursuer"), (Pursuer(0, 0, SHARES // 2, 1), "slow pursuer")]
+        return [
+            *pursuers,
+            (Evader(0), "evader"),
+            (Evader(0, free=False), "captured evader"),
+            (Reach(), "capture radius"),
+            (Dots(), f"trail, a dot every {DOTTED} steps"),
+        ]
+
+    def _edges(self) -> str:
+        """Return the meaning of the dashed edges."""
+        return "dashed edges are joined" + ", but not for captures" * self._params.legacy_physics
 
     def _records(self, lane: Any) -> list[Record]:
         """Return the records of the listed pursuers, with figures that head to the right."""
@@ -393,11 +432,7 @@ class PursuitRenderer:
         surface.set_clip((MARGIN, MARGIN, MAP, MAP))
         self._draw_agents(surface, lane)
         surface.set_clip(None)
-        sheet, top = Sheet(surface, MAP + 2 * MARGIN, MARGIN, self._stock), 0
-        for item in items:
-            item.paint(sheet, top)
-            top += item.height
-        return np.ascontiguousarray(import_pygame().surfarray.array3d(surface).swapaxes(0, 1))
+        return with_panel(surface, items, MAP + 2 * MARGIN, self._stock)
 
     def _pixel(self, place: Point, whole: float = MAP) -> Point:
         """Return a position in pixels from the upper left corner, on a map of this width in pixels."""
@@ -413,6 +448,9 @@ class PursuitRenderer:
         for k, figure in (*halos, *without):
             for place in images(places[k], reach, self._params.side):
                 self._draw(surface, k, figure, self._pixel(place))
+        for k, figure in figures:
+            if isinstance(figure, Pursuer):
+                self._label(surface, figure, self._pixel(places[k]), speed=speeds_differ(lane))
 
     def _draw(self, surface: Any, agent: int, figure: Pursuer | Evader, at: Point) -> None:
         """Draw an agent centred at a point, and a pursuer's number."""
@@ -423,30 +461,52 @@ class PursuitRenderer:
             text = self._stock.lines.draw(str(agent), size=self._size // 2, colour=readable(colour), ground=colour)
             surface.blit(text, (x - text.get_width() // 2, y - text.get_height() // 2))
 
+    def _label(self, surface: Any, figure: Pursuer, at: Point, *, speed: bool) -> None:
+        """Write behind a pursuer that it captured now, or whether others are faster; no speeds in a crowd."""
+        shown = speed and self._params.pursuers <= MOST_LISTED
+        if text := "captured!" if figure.captor else ("slow" if figure.bars else "fast") * shown:
+            drawn = self._stock.lines.draw(text, size=TEXT, colour=INK, ground=HALO if figure.captor else PAPER)
+            behind = self._size / 2 + 8 if 2 * figure.turn <= TURNS else -self._size / 2 - 8
+            centred(surface, drawn, (MARGIN + at[0], MARGIN + at[1] + behind))
+
     def _lines(self, lane: Any) -> Any:
         """Return the map with trails and circles, but without agents."""
-        fine = self._ground().copy()
+        pygame = import_pygame()
+        fine = pygame.transform.smoothscale(self._territories(lane), (FINER * MAP, FINER * MAP))
         self._draw_trails(fine, lane)
         self._draw_reaches(fine, lane)
-        return import_pygame().transform.smoothscale(fine, (MAP, MAP))
+        return pygame.transform.smoothscale(fine, (MAP, MAP))
+
+    def _territories(self, lane: Any) -> Any:
+        """Return a small map in the colours of those who could be first in each cell, with lines between them."""
+        who = first_there(lane, self._params, MAP // CELL)
+        pursuers = [mixed(COLOURS[k % len(COLOURS)], PAPER, PALE) for k in range(self._params.pursuers)]
+        colours = np.array([*pursuers, *[WHITE] * self._params.evaders], np.uint8)[who]
+        border = (who != np.roll(who, 1, axis=0)) | (who != np.roll(who, 1, axis=1))
+        colours[border] = BORDER
+        return import_pygame().surfarray.make_surface(colours[:, ::-1])
 
     def _draw_trails(self, fine: Any, lane: Any) -> None:
-        """Draw the past positions of all agents, fainter with age."""
+        """Draw the past positions of all agents as lines, wider for later steps, with dots at equal times."""
         draw, side = import_pygame().draw, float(FINER * MAP)
         points = side * past(lane) / self._params.side * (1, -1) + (0, side)  # the second axis leads upwards
         ways = apart(side, points[:-1], points[1:])
         moved = np.any(ways != 0, axis=2) & self._followed(lane)
         lines = np.stack([points[:-1], points[:-1] + ways], axis=2)  # (times, agents, ends, 2)
+        first = int(lane["time"]) - len(ways)
         for time, agent in np.argwhere(moved).tolist():
-            colour = self._trail_colour(agent, (len(ways) - time) / TRAIL)
+            colour, width = self._trail(agent, (len(ways) - time) / TRAIL)
             start, end = lines[time, agent].tolist()
             for piece in pieces(start, end, side):
-                draw.line(fine, colour, *piece, width=2 * FINER)
+                draw.line(fine, colour, *piece, width=round(FINER * width))
+                dot = (first + time) % DOTTED == 0
+                draw.circle(fine, colour, piece[0], FINER * (width / 2 + 2 * dot))
 
-    def _trail_colour(self, agent: int, age: float) -> Rgb:
-        """Return the colour of an agent's trail; at age 1 it is invisible."""
-        fresh = COLOURS[agent % len(COLOURS)] if agent < self._params.pursuers else INK
-        return mixed(fresh, GROUND, 0.3 + 0.7 * age)
+    def _trail(self, agent: int, age: float) -> tuple[Rgb, float]:
+        """Return the colour and the width of a piece of an agent's trail; at age 1 it is thinnest."""
+        colour = mixed(COLOURS[agent % len(COLOURS)], INK, 0.2) if agent < self._params.pursuers else INK
+        thin, wide = TRAIL_WIDTHS
+        return colour, wide + age * (thin - wide)
 
     def _followed(self, lane: Any) -> Flags:
         """Return which agents' steps are too short to be ambiguous on the torus, shape (agents,)."""
@@ -465,25 +525,13 @@ class PursuitRenderer:
                 radius = FINER * MAP * reach / params.side
                 import_pygame().draw.circle(fine, REACH, self._pixel(at, FINER * MAP), radius, width=FINER)
 
-    def _ground(self) -> Any:
-        """Return the empty map in fine pixels, drawn once: squares, and dashes along the edges."""
-        if self._map is None:
-            self._map = import_pygame().Surface((FINER * MAP, FINER * MAP), depth=32)
-            self._map.fill(GROUND)
-            for k in range(1, SQUARES):
-                line = FINER * MAP * k // SQUARES
-                self._map.fill(GRID_LINE, (line, 0, FINER, FINER * MAP))
-                self._map.fill(GRID_LINE, (0, line, FINER * MAP, FINER))
-        return self._map
-
     def _paper(self, items: Sequence[Item]) -> Any:
-        """Return the empty frame with the dashed edges of the map: a multiple of `BLOCK` that holds map and panel."""
-        edges = (3 * MARGIN + MAP + PANEL_WIDTH, 2 * MARGIN + max(MAP, sum(item.height for item in items)))
-        size = tuple(-(-edge // BLOCK) * BLOCK for edge in edges)
+        """Return the empty frame with the dashed edges of the map, drawn once."""
+        size = frame_size(MAP, MAP, items)
         if self._empty is None or self._empty.get_size() != size:
             self._empty = import_pygame().Surface(size, depth=32)
             self._empty.fill(PAPER)
-            for start, edge in itertools.product(range(0, MAP, 2 * DASH), (MARGIN - 2, MARGIN + MAP)):
-                self._empty.fill(FAINT, (MARGIN + DASH // 2 + start, edge, DASH, 2))
-                self._empty.fill(FAINT, (edge, MARGIN + DASH // 2 + start, 2, DASH))
+            for start, edge in itertools.product(range(0, MAP, 2 * DASH), (MARGIN - EDGE, MARGIN + MAP)):
+                self._empty.fill(INK, (MARGIN + DASH // 2 + start, edge, DASH, EDGE))
+                self._empty.fill(INK, (edge, MARGIN + DASH // 2 + start, EDGE, DASH))
         return self._empty

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fair_envs.core import Rules
 from fair_envs.envs.drawing import (
-    BLOCK,
     BLUE,
     BOLD,
     FAINT,
@@ -31,16 +30,20 @@ from fair_envs.envs.drawing import (
     WHITE,
     Figure,
     Item,
+    Legend,
     Pen,
     Point,
     Rgb,
     Sheet,
     Stock,
     Title,
+    centred,
+    frame_size,
     mixed,
     number,
     share,
     styled,
+    with_panel,
 )
 from fair_envs.envs.traffic.city import EAST, SOUTH, STEPS, City
 from fair_envs.envs.traffic.params import TrafficParams
@@ -283,34 +286,6 @@ class Groups(NamedTuple):
         return styled(name, CODES[row.human]) + f"{arrived:>14}{steps:>12}"
 
 
-class Legend(NamedTuple):
-    """The meaning of the signs on the map.
-
-    Attributes:
-        signs: The signs that occur in this city.
-        words: The legend in the text.
-    """
-
-    signs: Sequence[tuple[Figure, str]]
-    words: str
-
-    @property
-    def height(self) -> int:
-        """Pixels from its top to the next entry's."""
-        return 8 + ROW * -(-len(self.signs) // 2)
-
-    def paint(self, sheet: Sheet, y: int) -> None:
-        """Draw the signs in two columns."""
-        for k, (figure, word) in enumerate(self.signs):
-            left, top = PANEL_WIDTH // 2 * (k % 2), y + 8 + ROW * (k // 2)
-            sheet.icon(figure, left, top, size=ICON - 4)
-            sheet.write(word, left + ICON + 4, top + 10, size=SMALL, colour=FAINT)
-
-    def lines(self) -> list[str]:
-        """Return the words."""
-        return [self.words]
-
-
 # ------------------------------------------------------------------------------------------------ the plan
 
 
@@ -383,11 +358,6 @@ def grown(area: Box, by: int) -> Box:
     """Return a rectangle with a margin around it."""
     left, top, width, height = area
     return left - by, top - by, width + 2 * by, height + 2 * by
-
-
-def centred(surface: Any, drawn: Any, place: Point) -> None:
-    """Draw a finished drawing with its middle at a point."""
-    surface.blit(drawn, (round(place[0] - drawn.get_width() / 2), round(place[1] - drawn.get_height() / 2)))
 
 
 def plan_of(params: TrafficParams) -> Plan:
@@ -618,11 +588,7 @@ class TrafficRenderer:
         items = self.panel(lane)
         surface = self._paper(items).copy()
         self._draw_city(surface.subsurface((MARGIN, MARGIN, *self.plan.size)), lane)
-        sheet, top = Sheet(surface, self.plan.size[0] + 2 * MARGIN, MARGIN, self._stock), 0
-        for item in items:
-            item.paint(sheet, top)
-            top += item.height
-        return np.ascontiguousarray(import_pygame().surfarray.array3d(surface).swapaxes(0, 1))
+        return with_panel(surface, items, self.plan.size[0] + 2 * MARGIN, self._stock)
 
     def _draw_city(self, surface: Any, lane: Any) -> None:
         """Draw the parts of the map that differ between steps and episodes."""
@@ -656,11 +622,9 @@ class TrafficRenderer:
         surface.set_clip(None)
 
     def _paper(self, items: Sequence[Item]) -> Any:
-        """Return the frame without the parts that change between steps, drawn once; it is a multiple of `BLOCK`."""
+        """Return the frame without the parts that change between steps, drawn once."""
         if self._empty is None:
-            width, height = self.plan.size
-            edges = (width + PANEL_WIDTH + 3 * MARGIN, max(height, sum(item.height for item in items)) + 2 * MARGIN)
-            self._empty = import_pygame().Surface([-(-edge // BLOCK) * BLOCK for edge in edges], depth=32)
+            self._empty = import_pygame().Surface(frame_size(*self.plan.size, items), depth=32)
             self._empty.fill(PAPER)
             self._roads.draw(self._empty.subsurface((MARGIN, MARGIN, *self.plan.size)))
         return self._empty

@@ -799,6 +799,7 @@ class Report(study.Report[Scale]):
             },
             self.out / file,
             label="gap per step (0 is fair)",
+            lines=[0],
         )
         return Picture(file, f"Gaps of the group notions in the settings of table {number}, and their noise floors.")
 
