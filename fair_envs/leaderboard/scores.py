@@ -220,12 +220,13 @@ def scaled(of: Floats, base: Floats, random: Floats) -> Floats:
     """Return performance and unfairness: random has a performance of 0, the reward-only method has 1 and 1.
 
     Args:
-        of: Performance and gap above its noise floor, shape (n, 2).
-        base: Those of the reward-only method, shape (m, 2).
-        random: Those of the random policy, shape (k, 2).
+        of: Performance and gap above its noise floor, shape (..., n, 2).
+        base: Those of the reward-only method, shape (..., m, 2).
+        random: Those of the random policy, shape (..., k, 2).
     """
-    low, (high, gap) = random[:, 0].mean(), base.mean(axis=0)
-    return np.stack([(of[:, 0] - low) / (high - low), of[:, 1] / gap], axis=-1)
+    low = random[..., 0].mean(axis=-1, keepdims=True)
+    high, gap = (base[..., place].mean(axis=-1, keepdims=True) for place in (0, 1))
+    return np.stack([(of[..., 0] - low) / (high - low), of[..., 1] / gap], axis=-1)
 
 
 def areas(of: Floats) -> Floats:
@@ -234,9 +235,9 @@ def areas(of: Floats) -> Floats:
     0 is the reward-only method, 1 its performance without a gap; a higher performance counts as equal to it.
 
     Args:
-        of: Performance and unfairness, see `scaled`, shape (n, 2).
+        of: Performance and unfairness, see `scaled`, shape (..., 2).
     """
-    return np.asarray(np.clip(of[:, 0], 0, 1) * np.clip(1 - of[:, 1], 0, 1))
+    return np.asarray(np.clip(of[..., 0], 0, 1) * np.clip(1 - of[..., 1], 0, 1))
 
 
 class Levelling(NamedTuple):
@@ -299,13 +300,13 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
         [points(board.random) for board in boards],
     ]
 
-    def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., float]:
-        def statistic(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> float:
+    def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
+        def statistic(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> Any:
             return interquartile_mean([number(scaled(*of)) for of in zip(own, base, random, strict=True)])
 
         return statistic
 
-    def improvement(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> float:
+    def improvement(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> Any:
         return probability_of_improvement(
             *([areas(scaled(*of)) for of in zip(one, base, random, strict=True)] for one in (own, base))
         )
@@ -316,8 +317,8 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
     return Score(
         tasks=len(boards),
         area=stratified_bootstrap(samples, over_tasks(areas)),
-        performance=stratified_bootstrap(samples, over_tasks(lambda of: of[:, 0])),
-        unfairness=stratified_bootstrap(samples, over_tasks(lambda of: of[:, 1])),
+        performance=stratified_bootstrap(samples, over_tasks(lambda of: of[..., 0])),
+        unfairness=stratified_bootstrap(samples, over_tasks(lambda of: of[..., 1])),
         improvement=stratified_bootstrap(samples, improvement),
         loss=float(np.mean([level.loss.value / level.gap for level in levels])),
         gain=float(np.mean([level.gain.value / level.gap for level in levels])),
