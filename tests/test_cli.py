@@ -1033,7 +1033,9 @@ def test_a_leaderboard_is_run_with_what_was_asked_for(monkeypatch: pytest.Monkey
 
     called: dict[str, Any] = {}
     monkeypatch.setattr(board, "run", lambda **given: called.update(given) or {})
-    monkeypatch.setattr(leaderboard, "write_page", lambda folder, out, progress: called.update(page=out))
+    monkeypatch.setattr(
+        leaderboard, "write_page", lambda folder, out, **given: called.update(page={"out": out, **given})
+    )
     options = [
         "--scale",
         "small",
@@ -1060,7 +1062,7 @@ def test_a_leaderboard_is_run_with_what_was_asked_for(monkeypatch: pytest.Monkey
         "resume": True,
         "merge_from": [Path("y")],
         "progress": False,
-        "page": Path("x/page"),
+        "page": {"out": Path("x/page"), "methods": ["ggf"], "seeds": 2, "progress": False},
     }
 
 

@@ -111,9 +111,9 @@ class TaskBoard:
         """Performance and gap above its noise floor of the reward-only method's seeds, shape (n, 2)."""
         return points(self.reward_only)
 
-    def performance(self, arm: Arm) -> float:
-        """Return the mean performance: 0 is the random policy's, 1 the reward-only method's."""
-        return float(scaled(points(arm), self.base, points(self.random))[:, 0].mean())
+    def placed(self, arm: Arm) -> Floats:
+        """Return performance and unfairness of each seed, see `scaled`, shape (n, 2)."""
+        return scaled(points(arm), self.base, points(self.random))
 
     def chosen(self, method: str) -> Floats:
         """Return performance and gap of each seed, at the strength that is best for the other seeds, shape (n, 2).
@@ -156,14 +156,16 @@ class TaskBoard:
         """Return the scripted rules, without ground truth, that do about as well as an arm.
 
         A rule does about as well if its mean performance is at most `LITTLE` lower, on the scale from random to
-        reward-only, and its mean gap at most the noise floor larger.
+        reward-only, and its mean gap at most the noise floor larger. Where the task has no scores, and so no scale, its
+        mean performance must not be lower.
         """
-        performance, gap = self.performance(arm), arm.values("gap").mean()
-        floor = max(arm.values("noise").mean(), 0.0)
+        low, high, own = (float(one.values("performance").mean()) for one in (self.random, self.reward_only, arm))
+        least = own if self.unscored else own - LITTLE * (high - low)
+        largest = arm.values("gap").mean() + max(arm.values("noise").mean(), 0.0)
         return [
             name
             for name, rule in self.rules.items()
-            if self.performance(rule) >= performance - LITTLE and rule.values("gap").mean() <= gap + floor
+            if rule.values("performance").mean() >= least and rule.values("gap").mean() <= largest
         ]
 
     def matched(self) -> list[str]:
@@ -178,14 +180,7 @@ class TaskBoard:
             best = max(area, key=lambda name: area[name]) if area else REWARD_ONLY
             return self.as_good(self.of(best)[self.best(best)])
         arms = [arm for of in trained.values() for arm in of.values()]
-        leader = max(arms, key=lambda arm: float(np.nan_to_num(arm.values("performance").mean(), nan=-np.inf)))
-        highest, gap = leader.values("performance").mean(), leader.values("gap").mean()
-        floor = max(leader.values("noise").mean(), 0.0)
-        return [
-            name
-            for name, rule in self.rules.items()
-            if rule.values("performance").mean() >= highest and rule.values("gap").mean() <= gap + floor
-        ]
+        return self.as_good(max(arms, key=lambda arm: np.nan_to_num(arm.values("performance").mean(), nan=-np.inf)))
 
     def dominating(self) -> dict[str, int]:
         """Return how many trained arms each rule without ground truth dominates, for rules that dominate some.
