@@ -217,7 +217,7 @@ class Page:
         return [
             f"**Which method?** `{best}` dominates the largest part of the room between unfair and fair: "
             f"{_share(score.area)} (0: reward-only PPO, 1: its performance without a gap; interquartile mean over "
-            f"{score.tasks} scored tasks). {others if rivals else 'No other interval reaches it.'}{unranked}",
+            f"scored tasks, n = {score.tasks}). {others if rivals else 'No other interval reaches it.'}{unranked}",
             f"**What does it cost?** `{best}` keeps {_share(score.performance)} of PPO's performance above random, and "
             f"{_share(score.unfairness)} of PPO's gap.",
             f"**Who pays?** In parts of PPO's gap, and on average over tasks, `{best}` changes the rate of the group "
@@ -248,7 +248,9 @@ class Page:
 
     def reading(self) -> str:
         """Return how to read the scores and the tables."""
-        meanings = ". ".join(f"*{title[0].upper()}{title[1:]}*: {column.meaning}" for title, column in COLUMNS.items())
+        meanings = tables.markdown(
+            ["column", "meaning"], [[title, column.meaning] for title, column in COLUMNS.items()]
+        )
         return (
             "Brackets hold 95 % intervals of the stratified bootstrap over training seeds, also of those of PPO and "
             "random, by which numbers are scaled. *Performance*: random 0, PPO 1. *Unfairness*: the gap above its "
@@ -260,7 +262,7 @@ class Page:
             "parts of PPO's gap, mean over tasks; a negative change of both is levelling down. *A rule does about as "
             "well*: see the marks below. "
             "*Strengths*: the best strength over all seeds, with the number of tasks on which it is.\n\n"
-            f"In the tables of methods and strengths, brackets hold Student's intervals over seeds. {meanings}."
+            f"In the tables of methods and strengths, brackets hold Student's intervals over seeds.\n\n{meanings}"
         )
 
     def _left_out(self) -> str:
@@ -365,9 +367,9 @@ def draw_scores(found: Mapping[str, Score], path: Path) -> None:
     """Save the scores of the methods as dots with intervals, best first."""
     titles = {"area": "area (1 is ideal)", "performance": "performance (PPO 1)", "unfairness": "unfairness (PPO 1)"}
     panels = {
-        title: {name: {"score": getattr(one, field)} for name, one in found.items()} for field, title in titles.items()
+        title: {name: {"": getattr(one, field)} for name, one in found.items()} for field, title in titles.items()
     }
-    dot_plot(panels, path, label="interquartile mean over tasks and seeds")
+    dot_plot(panels, path, label="interquartile mean over tasks and seeds", one_unit=False)
 
 
 def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
