@@ -1,27 +1,29 @@
-"""Writes the pages of the website that come from the code: one for each environment, and the API reference.
+"""Writes the pages of the website that come from the code: environments, the leaderboard, and the API reference.
 
-An extension of Sphinx. The pages are written to `environments/` and `api/` before every build.
+An extension of Sphinx. The pages are written to `environments/`, `leaderboard/` and `api/` before every build.
 """
 
 import importlib
 import inspect
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from _board import FOLDER, index, leaderboard
 from rich.table import Table
 from rich.text import Text
 from sphinx.application import Sphinx
 
 from fair_envs.cli.pages import facts_table, parameters_table, presets_table, rules_class, spaces_table, task_sections
 from fair_envs.experiments import tables
+from fair_envs.leaderboard.jobs import RANDOM, REWARD_ONLY
+from fair_envs.leaderboard.rows import COLUMNS
+from fair_envs.leaderboard.rows import markdown as rows_as_table
 from fair_envs.registration import TABLE
 from fair_envs.tasks import task_of
 
 DOCS = Path(__file__).parent
-SCORES = DOCS / "leaderboard" / "scores.json"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -35,6 +37,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 def write_all() -> None:
     """Write all pages; files that did not change are left alone, so that the next build is fast."""
+    write("leaderboard/index.md", index(leaderboard()))
+    leaderboard().draw(FOLDER)
     write("environments/index.md", environments_index())
     for env_id in TABLE:
         write(f"environments/{env_id}.md", "\n\n".join(environment_page(env_id)))
@@ -137,38 +141,27 @@ def card(*parts: Table, more: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def scores(env_id: str) -> Iterator[str]:
-    """Yield the scores of policies on an environment, from the leaderboard; nothing without results."""
-    if not SCORES.exists():
-        return
-    rows = json.loads(SCORES.read_text())["tasks"].get(env_id)
-    if not rows:
-        return
+    """Yield the scores of rules and of reward-only PPO on an environment, from the leaderboard."""
+    page = leaderboard()
     yield "## Scores"
+    if env_id not in page.rows:
+        stored, planned = page.coverage[env_id]
+        yield (
+            f"The [leaderboard](../leaderboard/index.md) has {stored:,} of {planned:,} rows of this task; scores "
+            "follow when all are there."
+        )
+        return
+    (board,) = [board for board in page.boards if board.env_id == env_id]
     yield (
-        "Of the [leaderboard](../leaderboard/index.md): mean over training seeds, with 95 % intervals. *Performance* "
-        "is that of the task; *gap* is the largest difference between two groups in the task's rate, 0 is fair; the "
-        "*noise floor* is the gap of groups dealt at random."
+        "Of the [leaderboard](../leaderboard/index.md), which also has the methods that mitigate: means over seeds "
+        "with 95 % intervals."
     )
-    header = ["policy", "performance", "gap", "noise floor", "worst-off group", "best-off group"]
-    body = [
-        [
-            row["arm"].partition("/")[2],
-            *(interval(row[name]) for name in ("performance", "gap")),
-            f"{row['noise']['value']:.3f}",
-            *(interval(row[name]) for name in ("worst", "best")),
-        ]
-        for row in rows
-    ]
-    yield tables.markdown(header, body)
-    yield f"![Performance against the gap on {env_id}](../leaderboard/{env_id}.png)"
-
-
-def interval(estimate: Mapping[str, float | None]) -> str:
-    """Return an estimate as text."""
-    value, low, high = (estimate.get(name) for name in ("value", "low", "high"))
-    if value is None:
-        return "undefined"
-    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    named = (RANDOM, *board.rules, *board.bounds, REWARD_ONLY)
+    columns = ("method", "performance", "gap", "noise floor", "worst off", "worst-off group", "marks")
+    yield rows_as_table([row for row in page.rows[env_id] if row.key.name in named], columns)
+    meanings = "; ".join(f"*{title}*: {COLUMNS[title].meaning}" for title in columns[1:-1])
+    yield f"{meanings}. The leaderboard explains the marks."
+    yield f"![Performance of all methods against the gap, with intervals](../leaderboard/{env_id}.png)"
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "_board",
     "_mathml",
     "_pages",
 ]
@@ -34,3 +35,6 @@ autosummary_generate = False
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "fair-envs"
+html_static_path = ["_static"]
+# The theme logs an error if no mode was chosen; as `default_mode`, "auto" would have no colours without scripts.
+html_js_files = [("", {"body": "document.documentElement.dataset.mode ||= 'auto'"})]

@@ -1,7 +1,8 @@
-"""What every test run needs: no window, one thread a process, repeatable examples, and frames that follow at once."""
+"""What tests share: no window, one thread a process, repeatable examples, frames that follow at once, a browser."""
 
 import gc
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,16 @@ def ferry() -> Iterator[str]:
     del TABLE["TestFerry-v0"], gymnasium.registry["TestFerry-v0"]
     for interface in ("aec", "parallel"):
         getattr(pettingzoo, f"{interface}_registry", {}).pop("TestFerry-v0", None)  # PettingZoo 1.27 and later
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Yield a browser; a test that needs it is skipped where there is none."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -1033,7 +1033,9 @@ def test_a_leaderboard_is_run_with_what_was_asked_for(monkeypatch: pytest.Monkey
 
     called: dict[str, Any] = {}
     monkeypatch.setattr(board, "run", lambda **given: called.update(given) or {})
-    monkeypatch.setattr(leaderboard, "write_page", lambda folder, out, progress: called.update(page=out))
+    monkeypatch.setattr(
+        leaderboard, "write_page", lambda folder, out, **given: called.update(page={"out": out, **given})
+    )
     options = [
         "--scale",
         "small",
@@ -1060,8 +1062,20 @@ def test_a_leaderboard_is_run_with_what_was_asked_for(monkeypatch: pytest.Monkey
         "resume": True,
         "merge_from": [Path("y")],
         "progress": False,
-        "page": Path("x/page"),
+        "page": {"out": Path("x/page"), "methods": ["ggf"], "seeds": 2, "progress": False},
     }
+
+
+def test_a_report_says_first_that_rows_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    from fair_envs.leaderboard.board import Coverage
+    from tests.leaderboard.boards import board, page
+
+    found = page(board(), FairFraud=Coverage(2, 5))
+    monkeypatch.setattr("fair_envs.leaderboard.page.page_of", lambda folder, **_: found)
+    first, second, *_ = Said("leaderboard", "report", "x", "--out", str(tmp_path), "--no-progress").text.splitlines()
+    assert first.startswith("Rows are missing. 8 of 11 rows are stored. Complete: FairLending-v0 (1 of 2).")
+    assert second.startswith("passed: a planted bias ranks last")
 
 
 def test_an_interrupted_leaderboard_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -66,7 +66,7 @@ def leaderboard(
             merge_from=merge or (),
             progress=progress,
         )
-    write_page(folder, folder / "page", progress=progress)
+    write_page(folder, folder / "page", methods=method or (), seeds=seeds, progress=progress)
     for row, error in failed.items():
         typer.echo(f"failed: {row}: {error}", err=True)
     if failed:
@@ -100,22 +100,31 @@ def report(
     write_page(folder, out, entries=entry or (), progress=progress)
 
 
-def write_page(folder: Path, out: Path, *, entries: Sequence[Path] = (), progress: bool) -> None:
-    """Write the page, and print its answer and its controls."""
-    from fair_envs.experiments.seeds import BEGUN
-    from fair_envs.leaderboard.board import arms_in, verified_entry
-    from fair_envs.leaderboard.page import Page
+def write_page(
+    folder: Path,
+    out: Path,
+    *,
+    methods: Sequence[str] = (),
+    seeds: int | None = None,
+    entries: Sequence[Path] = (),
+    progress: bool,
+) -> None:
+    """Write the page, and print whether rows are missing, its controls, and its answer."""
+    from fair_envs.leaderboard.page import page_of
 
-    scale = (folder / BEGUN).read_text()
-    arms = arms_in(folder)
-    arms |= dict(verified_entry(own, scale=scale) for own in entries)
-    page = Page(arms, scale)
+    page = page_of(folder, methods=methods, seeds=seeds, entries=entries)
+    say(page.about())
     for control in page.controls:
         typer.echo(f"{OUTCOMES[control.passed]}: {control.name}: {control.evidence}")
     path = page.write(out, progress=progress)
-    for line in page.answer():
-        typer.echo(line.replace("**", "").replace("`", ""))
+    say(page.found())
     typer.echo(f"saved {path}")
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines without their markup."""
+    for line in lines:
+        typer.echo(line.replace("**", "").replace("`", ""))
 
 
 @group.command()

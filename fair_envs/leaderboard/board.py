@@ -140,15 +140,22 @@ def scaled(scale: str, *, tasks: Sequence[str] = (), methods: Sequence[str] = ()
     return replace(found, tasks=[task for task in included if task in (tasks or included)])
 
 
-def arms_in(out: Path) -> dict[ArmKey, Arm]:
+def arms_in(out: Path, *, methods: Sequence[str] = (), seeds: int | None = None) -> dict[ArmKey, Arm]:
     """Return the arms in a leaderboard's folder, in the order of its scale; rows of other cells are left out.
+
+    Args:
+        out: The folder.
+        methods: Methods to return, besides the controls; empty: all of the scale.
+        seeds: Number of seeds to return; None: all.
 
     Raises:
         FileNotFoundError: The folder has no table.
-        ValueError: Two rows are of the same seed of an arm.
+        ValueError: Two rows are of the same seed of an arm, or an argument is unknown or outside its range.
     """
     rows = read_rows(out)
-    groups = cells(_covering(out, rows))
+    covering = _covering(out, rows)
+    chosen = scaled((out / BEGUN).read_text(), methods=methods, seeds=covering.seeds if seeds is None else seeds)
+    groups = cells(chosen)
     identities = {cell.identity for group in groups.values() for cell in group}
     found: dict[ArmKey, dict[int, SeedRow]] = {key: {} for key in groups}
     for row in rows:
@@ -160,6 +167,33 @@ def arms_in(out: Path) -> dict[ArmKey, Arm]:
                 )
             own[row.seed] = row
     return {key: Arm(str(key), [own[seed] for seed in sorted(own)]) for key, own in found.items() if own}
+
+
+class Coverage(NamedTuple):
+    """How many rows of a task are stored.
+
+    Attributes:
+        stored: Number of rows that are stored.
+        planned: Number of rows that the scale has.
+    """
+
+    stored: int
+    planned: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are stored."""
+        return self.stored == self.planned
+
+
+def coverage(arms: Mapping[ArmKey, Arm], scale: Scale) -> dict[str, Coverage]:
+    """Return how many rows of each task of a scale are stored; further arms and seeds do not count."""
+    found: dict[str, Coverage] = {}
+    for key, group in cells(scale).items():
+        stored = sum(row.seed < scale.seeds for row in arms[key].rows) if key in arms else 0
+        before = found.get(key.env_id, Coverage(0, 0))
+        found[key.env_id] = Coverage(before.stored + stored, before.planned + len(group))
+    return found
 
 
 def _covering(out: Path, rows: Sequence[SeedRow]) -> Scale:

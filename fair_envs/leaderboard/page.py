@@ -1,16 +1,17 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from fair_envs.assessment.bounds import SHARE, SHARES, within
 from fair_envs.experiments import tables
-from fair_envs.experiments.figures import dot_plot, pyplot, save_figure
+from fair_envs.experiments.figures import INK, dot_plot, pyplot, save_figure
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, write_rows
+from fair_envs.leaderboard.board import Coverage, arms_in, coverage, scaled, verified_entry
 from fair_envs.leaderboard.controls import Control, check, controls
 from fair_envs.leaderboard.jobs import (
     AGAIN,
@@ -21,12 +22,11 @@ from fair_envs.leaderboard.jobs import (
     Scale,
     equal_terms,
     included,
-    limits,
     scales,
-    units,
 )
-from fair_envs.leaderboard.scores import LITTLE, Score, TaskBoard, boards_of, scores
-from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.leaderboard.rows import BOUND, COLUMNS, Row, markdown, rows_of
+from fair_envs.leaderboard.scores import Score, TaskBoard, boards_of, scores
+from fair_envs.metrics import Estimate
 from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import write_json
 from fair_envs.support.progress import progress_bar
@@ -41,18 +41,28 @@ PASSED = {True: "yes", False: "**no**", None: "not applicable"}
 class Page:
     """The page of a leaderboard.
 
+    It shows, compares and controls only tasks of which all rows are stored. Otherwise results would be chosen while
+    they come in, and controls would fail for want of seeds.
+
     Attributes:
         arms: The arms by their keys.
         scale: Name of the scale.
+        coverage: How many rows are stored, by task.
     """
 
     arms: Mapping[ArmKey, Arm]
     scale: str
+    coverage: Mapping[str, Coverage]
 
     @cached_property
     def boards(self) -> list[TaskBoard]:
-        """The tasks."""
-        return boards_of(self.arms)
+        """The tasks of which all rows are stored."""
+        return [board for board in boards_of(self.arms) if self.coverage[board.env_id].complete]
+
+    @cached_property
+    def rows(self) -> dict[str, list[Row]]:
+        """The rows of these tasks."""
+        return {board.env_id: rows_of(board) for board in self.boards}
 
     @cached_property
     def scores(self) -> dict[str, Score]:
@@ -75,36 +85,44 @@ class Page:
         write_rows(out / TABLE, [row for arm in self.arms.values() for row in arm.rows])
         (out / BEGUN).write_text(self.scale)
         write_json(out / "scores.json", self.as_dict())
+        self.draw(out, progress=progress)
+        path = out / PAGE
+        path.write_text("\n\n".join(self.parts()) + "\n")
+        return path
+
+    def draw(self, out: Path, *, progress: bool = False) -> None:
+        """Write the figures."""
         with progress_bar("drawing", total=len(self.boards) + 1, unit="figures", shown=progress) as advance:
             if self.scores:
                 draw_scores(self.scores, out / "scores.png")
             advance()
             for board in self.boards:
-                draw_task(board, out / f"{board.env_id}.png")
+                draw_task(board, self.rows[board.env_id], out / f"{board.env_id}.png")
                 advance()
-        path = out / PAGE
-        path.write_text("\n\n".join(self.parts()) + "\n")
-        return path
 
     def as_dict(self) -> dict[str, object]:
         """Return the scores and the tables of the tasks as plain data."""
         scored = {
             name: {field: _json(value) for field, value in one._asdict().items()} for name, one in self.scores.items()
         }
-        tasks = {
-            board.env_id: [{"arm": str(key), "n": arm.seeds} | _plain(board, arm) for key, arm in board.arms.items()]
-            for board in self.boards
-        }
+        tasks = {env_id: [row.as_dict() for row in rows] for env_id, rows in self.rows.items()}
         return {"scores": scored, "tasks": tasks}
 
-    def parts(self) -> Iterator[str]:
-        """Yield the parts of the page."""
+    def parts(self, *, table: str | None = None) -> Iterator[str]:
+        """Yield the parts of the page.
+
+        Args:
+            table: A table of all rows; None: each task has its own.
+        """
         yield "# Leaderboard"
         yield "\n".join(f"* {line}" for line in self.answer())
         if self.scores:
             yield "![Scores of the methods](scores.png)"
             yield "## Scores over tasks"
             yield self.score_table()
+        if table is not None:
+            yield "## All methods and strengths"
+            yield table
         yield self.reading()
         yield "## Controls"
         yield tables.markdown(
@@ -115,21 +133,48 @@ class Page:
             yield f"## {board.env_id}"
             yield task_of(board.env_id).summary + (f" **No scores: {board.unscored}.**" if board.unscored else "")
             yield f"![Performance against unfairness]({board.env_id}.png)"
-            yield task_table(board)
+            if table is None:
+                yield task_table(self.rows[board.env_id])
             yield learned_from(board)
         yield "## How it was made"
         yield self.made()
 
     def answer(self) -> list[str]:
         """Return the answer: which method, at what cost, who pays, and where a simple rule does as well."""
+        return [*self.about(), *self.found()]
+
+    def about(self) -> Iterator[str]:
+        """Yield what must be said before the results: whether they are a test, and whether rows are missing."""
+        if self.scale == "smoke":
+            yield "**This is a test of the machinery, not a comparison of methods.**"
+        if self.missing:
+            yield f"**Rows are missing.** {self.missing}"
+
+    @property
+    def missing(self) -> str:
+        """How many rows of how many are stored, and which tasks are complete; "": all are."""
+        stored, planned = (sum(own) for own in zip(*self.coverage.values(), strict=True))
+        if stored == planned:
+            return ""
+        complete = [env_id for env_id, own in self.coverage.items() if own.complete]
+        others = [
+            f"{env_id} ({own.stored:,} of {own.planned:,})" for env_id, own in self.coverage.items() if not own.complete
+        ]
+        return (
+            f"{stored:,} of {planned:,} rows are stored. Complete: {', '.join(complete) or 'no task'} ({len(complete)} "
+            f"of {len(self.coverage)}). Not complete, and so not shown, ranked or controlled: {', '.join(others)}."
+        )
+
+    def found(self) -> list[str]:
+        """Return what was found on the tasks that are complete."""
+        if not self.boards:
+            return []
         trained = {name: one for name, one in self.scores.items() if name != AGAIN}
         lines = self._best(trained) if trained else ["No task has scores."]
-        if self.scale == "smoke":
-            lines.insert(0, "**This is a test of the machinery, not a comparison of methods.**")
         matched = {board.env_id: board.matched() for board in self.boards}
         found = [f"{env_id} ({', '.join(names)})" for env_id, names in matched.items() if names]
         lines.append(
-            f"**Where does a simple rule do about as well?** On {len(found)} of {len(self.boards)} tasks, a scripted "
+            f"**Where does a simple rule do about as well?** On {len(found)} of {self._tasks}, a scripted "
             "rule that does not know the truth about the people it decides on does about as well as the best trained "
             "method, or better" + (f": {'; '.join(found)}." if found else ".")
         )
@@ -138,6 +183,10 @@ class Page:
         if unscored:
             lines.append(f"**Without scores**: {'; '.join(unscored)}.")
         return lines
+
+    @property
+    def _tasks(self) -> str:
+        return f"{len(self.boards)} {'complete ' if self.missing else ''}tasks"
 
     def _dominating(self) -> str:
         """Return where a simple rule is better for everyone than trained arms."""
@@ -149,7 +198,7 @@ class Page:
                 best = max(rules, key=lambda name: rules[name])
                 found.append(f"{board.env_id} (`{best}`: {rules[best]} of {trained} trained arms)")
         return (
-            f"**Where is a simple rule better for everyone?** On {len(found)} of {len(self.boards)} tasks, a scripted "
+            f"**Where is a simple rule better for everyone?** On {len(found)} of {self._tasks}, a scripted "
             "rule performs at least as well as some trained arms and gives every group at least as much, by means over "
             "seeds" + (f": {'; '.join(found)}." if found else ".")
         )
@@ -168,7 +217,7 @@ class Page:
         return [
             f"**Which method?** `{best}` dominates the largest part of the room between unfair and fair: "
             f"{_share(score.area)} (0: reward-only PPO, 1: its performance without a gap; interquartile mean over "
-            f"{score.tasks} scored tasks). {others if rivals else 'No other interval reaches it.'}{unranked}",
+            f"scored tasks, n = {score.tasks}). {others if rivals else 'No other interval reaches it.'}{unranked}",
             f"**What does it cost?** `{best}` keeps {_share(score.performance)} of PPO's performance above random, and "
             f"{_share(score.unfairness)} of PPO's gap.",
             f"**Who pays?** In parts of PPO's gap, and on average over tasks, `{best}` changes the rate of the group "
@@ -198,7 +247,10 @@ class Page:
         return tables.markdown(header, rows)
 
     def reading(self) -> str:
-        """Return how to read the scores."""
+        """Return how to read the scores and the tables."""
+        meanings = tables.markdown(
+            ["column", "meaning"], [[title, column.meaning] for title, column in COLUMNS.items()]
+        )
         return (
             "Brackets hold 95 % intervals of the stratified bootstrap over training seeds, also of those of PPO and "
             "random, by which numbers are scaled. *Performance*: random 0, PPO 1. *Unfairness*: the gap above its "
@@ -208,13 +260,9 @@ class Page:
             "*Better than PPO*: probability that a run has a larger area (0.5: none is better). *Change of the group "
             "ahead* and *behind*: the change of the rates of the best-off and the worst-off group of each seed, in "
             "parts of PPO's gap, mean over tasks; a negative change of both is levelling down. *A rule does about as "
-            f"well*: performance at most {LITTLE:g} lower on the scale from random to PPO, and a gap at most its noise "
-            "floor larger. "
-            "*Strengths*: the best strength over all seeds, with the number of tasks on which it is; of methods with a "
-            "limit, it is the limit in parts of what the method has without one. In the tables of "
-            "the tasks, *short* and *long* are the task's short-term and long-term measures, *price* is the change of "
-            "performance relative to PPO's, *limit missed* says that the limited measure is shown to be above the "
-            "limit in the last quarter of the trainings, and brackets hold Student's intervals over seeds."
+            "well*: see the marks below. "
+            "*Strengths*: the best strength over all seeds, with the number of tasks on which it is.\n\n"
+            f"In the tables of methods and strengths, brackets hold Student's intervals over seeds.\n\n{meanings}"
         )
 
     def _left_out(self) -> str:
@@ -228,9 +276,9 @@ class Page:
         """Return how the leaderboard was made, and how to verify it."""
         rows = [row for arm in self.arms.values() for row in arm.rows]
         codes = sorted({row.code[:8] for row in rows})
-        seeds = max(arm.seeds for arm in self.arms.values())
+        seeds = max((arm.seeds for arm in self.arms.values()), default=0)
         return (
-            f"`fair-envs leaderboard --scale {self.scale}`: {len(self.boards)} tasks, {len(self.arms)} arms, "
+            f"`fair-envs leaderboard --scale {self.scale}`: {len(self.arms)} arms, "
             f"{len(rows)} rows, up to {seeds} seeds, {sum(row.seconds for row in rows) / 3600:.1f} CPU hours of "
             f"training. The rows in `{TABLE}` were made by the code {', '.join(codes)}; each has the hash of its exact "
             "result. `fair-envs leaderboard verify ROW --out FOLDER` plays the policy of a row again and compares the "
@@ -241,6 +289,27 @@ class Page:
             f"trainings with other seeds (`{UNITS.name}`). Nothing was tuned on the seeds of the results."
             f"{self._left_out()}"
         )
+
+
+def page_of(
+    folder: Path, *, methods: Sequence[str] = (), seeds: int | None = None, entries: Sequence[Path] = ()
+) -> Page:
+    """Return the page of a leaderboard's folder.
+
+    Args:
+        folder: The folder.
+        methods: Methods to show, besides the controls; empty: all of the scale.
+        seeds: Number of seeds to show; None: all.
+        entries: Folders of entries from outside, which are verified.
+
+    Raises:
+        FileNotFoundError: The folder has no table.
+        ValueError: An argument is unknown or outside its range, or an entry's result is not the one that it claims.
+    """
+    name = (folder / BEGUN).read_text()
+    arms = arms_in(folder, methods=methods, seeds=seeds)
+    covered = coverage(arms, scaled(name, methods=methods, seeds=seeds))
+    return Page(arms | dict(verified_entry(own, scale=name) for own in entries), name, covered)
 
 
 def left_out(scale: Scale) -> dict[str, str]:
@@ -265,53 +334,9 @@ def learned_from(board: TaskBoard) -> str:
     return f"What methods learn from besides the reward: {listed}."
 
 
-def missed(key: ArmKey, arm: Arm) -> bool:
-    """Return whether the measure that an arm limits is shown to be above its limit at the end of the trainings."""
-    from fair_envs.baselines.methods import named, names
-
-    if key.strength is None or key.name not in names():
-        return False
-    tolerance = named(key.name).tolerance
-    if tolerance is None or not limits(named(key.name)):
-        return False
-    return arm.estimate(tolerance.column).low > units()[key.env_id][tolerance.method].part(key.strength)
-
-
-def task_table(board: TaskBoard) -> str:
+def task_table(rows: Sequence[Row]) -> str:
     """Return the table of a task: random and scripted policies first, then the reward-only method."""
-    header = ["arm", "performance", "gap", "noise floor", "short", "long", "worst-off group", "best-off group",
-              "price %", "CPU s", "n"]  # fmt: skip
-    share = task_of(board.env_id).rate_of(task_of(board.env_id).rules()) in SHARES
-    of_rate, of_gap = (SHARE, SHARE) if share else (None, (0.0, np.inf))
-    rows: list[list[tables.Cell]] = []
-    for key, arm in board.arms.items():
-        name = str(key).partition("/")[2] + (" (bound)" if key.name in board.bounds else "")
-        name += " (limit missed)" if missed(key, arm) else ""
-        price = "" if key.name == REWARD_ONLY else tables.show(arm.price(board.reward_only, "performance"), digits=1)
-        seconds = np.mean([row.seconds for row in arm.rows])
-        rows.append(
-            [
-                name,
-                arm.estimate("performance"),
-                within(arm.estimate("gap"), of_gap),
-                f"{arm.values('noise').mean():.3f}",
-                arm.estimate("short-term"),
-                arm.estimate("long-term"),
-                within(arm.estimate("worst"), of_rate),
-                within(arm.estimate("best"), of_rate),
-                price,
-                f"{seconds:.0f}" if seconds else "",
-                str(arm.seeds),
-            ]
-        )
-    return tables.markdown(header, rows)
-
-
-def _plain(board: TaskBoard, arm: Arm) -> dict[str, object]:
-    names = ("performance", "gap", "noise", "worst", "best", "short-term", "long-term")
-    numbers: dict[str, object] = {name: arm.estimate(name).as_dict() for name in names}
-    seconds = float(np.mean([row.seconds for row in arm.rows]))
-    return {**numbers, "price": arm.price(board.reward_only, "performance").as_dict(), "seconds": seconds}
+    return markdown(rows, [title for title in COLUMNS if title != "task"])
 
 
 def _json(value: Estimate | float | Mapping[float, int]) -> object:
@@ -329,8 +354,10 @@ def _change(part: float) -> str:
 
 
 def _share(estimate: Estimate) -> str:
-    low, high = (f"{100 * end:.0f}" for end in (estimate.low, estimate.high))
-    return f"{100 * estimate.value:.0f} % [{low}, {high}]"
+    value, low, high = (
+        f"{round(100 * number, 0) + 0.0:.0f}" for number in (estimate.value, estimate.low, estimate.high)
+    )
+    return f"{value} % [{low}, {high}]"
 
 
 # Figures --------------------------------------------------------------------------------------------------------------
@@ -340,33 +367,63 @@ def draw_scores(found: Mapping[str, Score], path: Path) -> None:
     """Save the scores of the methods as dots with intervals, best first."""
     titles = {"area": "area (1 is ideal)", "performance": "performance (PPO 1)", "unfairness": "unfairness (PPO 1)"}
     panels = {
-        title: {name: {"score": getattr(one, field)} for name, one in found.items()} for field, title in titles.items()
+        title: {name: {"": getattr(one, field)} for name, one in found.items()} for field, title in titles.items()
     }
-    dot_plot(panels, path, label="interquartile mean over tasks and seeds")
+    dot_plot(panels, path, label="interquartile mean over tasks and seeds", one_unit=False)
 
 
-def draw_task(board: TaskBoard, path: Path) -> None:
-    """Save performance against the gap: a line for each method through its strengths, and dots for other policies."""
-    plt = pyplot()
-    figure, axis = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
-    styles = ("o-", "s--", "^:")
-    for k, method in enumerate([*board.methods, REWARD_ONLY]):
-        performance, gap = np.array([_placed(arm) for arm in board.of(method).values()]).T
-        axis.plot(gap, performance, styles[k // 10 % 3], color=f"C{k % 10}", markersize=4, label=method)
-    shown = [name for name in board.untrained if name == RANDOM or name in board.rules or name in board.bounds]
-    for k, name in enumerate(shown):
-        y, x = _placed(board.arms[ArmKey(board.env_id, name)])
-        axis.plot(x, y, "k*" if name != RANDOM else "kx", markersize=8)
-        text = name + (" (bound)" if name in board.bounds else "")
-        below = 4 if k % 2 else -11  # so that neighbouring names do not overlap
-        axis.annotate(text, (x, y), xytext=(5, below), textcoords="offset points", fontsize=8)
-    noise = mean_interval(np.concatenate([arm.values("noise") for arm in board.arms.values()]), undefined="omit")
-    axis.axvspan(0, noise.value, color="#eeeeee", zorder=0)
-    axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)
-    figure.legend(loc="outside right upper", fontsize="small")
+def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
+    """Save performance against the gap: a line for each method through its strengths, and dots for other policies.
+
+    Where the task has scores, a second panel enlarges the surroundings of the reward-only method.
+    """
+    panels = 1 if board.unscored else 2
+    figure, axes = pyplot().subplots(1, panels, figsize=(3 + 4.5 * panels, 4.8), layout="constrained", squeeze=False)
+    for axis in axes.flat:
+        _draw_rows(axis, board, rows)
+        axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)
+    if panels == 2:
+        axes.flat[-1].set(**_near(board, rows), title="around the reward-only method")
+    handles, labels = axes.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize="small")
     save_figure(figure, path)
 
 
-def _placed(arm: Arm) -> list[float]:
-    """Return an arm's mean performance and gap."""
-    return [float(arm.values(name).mean()) for name in ("performance", "gap")]
+LINES = ("o-", "s--", "^:")
+
+
+def _draw_rows(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
+    """Draw the rows of a task with their intervals."""
+    look: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "elinewidth": 0.6}
+    styles = {method: {"fmt": LINES[k // 10 % 3], "color": f"C{k % 10}"} for k, method in enumerate(board.methods)}
+    for method, style in {**styles, REWARD_ONLY: {"fmt": "D", "color": INK}}.items():
+        own = [row for row in rows if row.key.name == method]
+        axis.errorbar(**_bars(own), label=method, **look, **style)
+    others = [row for row in rows if row.key.name in (RANDOM, *board.rules, *board.bounds)]
+    for k, row in enumerate(others):
+        name, bars = row.key.name, _bars([row])
+        axis.errorbar(**bars, fmt="x" if name == RANDOM else "*", color=INK, **{**look, "markersize": 8})
+        text = name + (f" ({BOUND})" if name in board.bounds else "")
+        below = 4 if k % 2 else -11  # so that neighbouring names do not overlap
+        place = bars["x"][0], bars["y"][0]
+        axis.annotate(text, place, xytext=(5, below), textcoords="offset points", fontsize=8)
+    axis.axvspan(0, np.nanmean([row.cells["noise floor"] for row in rows]), color="#eeeeee", zorder=0)
+
+
+def _bars(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the gaps and performances of rows, and their intervals, as arguments of `errorbar`."""
+    found: dict[str, Any] = {}
+    for axis, title in (("x", "gap"), ("y", "performance")):
+        of: list[Any] = [row.cells[title] for row in rows]
+        found[axis] = [e.value for e in of]
+        found[f"{axis}err"] = [[e.value - e.low for e in of], [e.high - e.value for e in of]]
+    return found
+
+
+def _near(board: TaskBoard, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+    """Return the limits of a panel with gaps and performances up to, and a quarter below, the reward-only method's."""
+    low, high = (arm.values("performance").mean() for arm in (board.random, board.reward_only))
+    (gap,) = (row.cells["gap"] for row in rows if row.key.name == REWARD_ONLY)
+    assert isinstance(gap, Estimate)
+    best = np.nanmax(_bars(rows)["y"])
+    return {"xlim": (-0.05 * gap.high, 1.1 * gap.high), "ylim": (high - (high - low) / 4, best + 0.1 * (best - low))}

@@ -111,9 +111,9 @@ class TaskBoard:
         """Performance and gap above its noise floor of the reward-only method's seeds, shape (n, 2)."""
         return points(self.reward_only)
 
-    def performance(self, arm: Arm) -> float:
-        """Return the mean performance: 0 is the random policy's, 1 the reward-only method's."""
-        return float(scaled(points(arm), self.base, points(self.random))[:, 0].mean())
+    def placed(self, arm: Arm) -> Floats:
+        """Return performance and unfairness of each seed, see `scaled`, shape (n, 2)."""
+        return scaled(points(arm), self.base, points(self.random))
 
     def chosen(self, method: str) -> Floats:
         """Return performance and gap of each seed, at the strength that is best for the other seeds, shape (n, 2).
@@ -156,14 +156,16 @@ class TaskBoard:
         """Return the scripted rules, without ground truth, that do about as well as an arm.
 
         A rule does about as well if its mean performance is at most `LITTLE` lower, on the scale from random to
-        reward-only, and its mean gap at most the noise floor larger.
+        reward-only, and its mean gap at most the noise floor larger. Where the task has no scores, and so no scale, its
+        mean performance must not be lower.
         """
-        performance, gap = self.performance(arm), arm.values("gap").mean()
-        floor = max(arm.values("noise").mean(), 0.0)
+        low, high, own = (float(one.values("performance").mean()) for one in (self.random, self.reward_only, arm))
+        least = own if self.unscored else own - LITTLE * (high - low)
+        largest = arm.values("gap").mean() + max(arm.values("noise").mean(), 0.0)
         return [
             name
             for name, rule in self.rules.items()
-            if self.performance(rule) >= performance - LITTLE and rule.values("gap").mean() <= gap + floor
+            if rule.values("performance").mean() >= least and rule.values("gap").mean() <= largest
         ]
 
     def matched(self) -> list[str]:
@@ -178,14 +180,7 @@ class TaskBoard:
             best = max(area, key=lambda name: area[name]) if area else REWARD_ONLY
             return self.as_good(self.of(best)[self.best(best)])
         arms = [arm for of in trained.values() for arm in of.values()]
-        leader = max(arms, key=lambda arm: float(np.nan_to_num(arm.values("performance").mean(), nan=-np.inf)))
-        highest, gap = leader.values("performance").mean(), leader.values("gap").mean()
-        floor = max(leader.values("noise").mean(), 0.0)
-        return [
-            name
-            for name, rule in self.rules.items()
-            if rule.values("performance").mean() >= highest and rule.values("gap").mean() <= gap + floor
-        ]
+        return self.as_good(max(arms, key=lambda arm: np.nan_to_num(arm.values("performance").mean(), nan=-np.inf)))
 
     def dominating(self) -> dict[str, int]:
         """Return how many trained arms each rule without ground truth dominates, for rules that dominate some.
@@ -220,12 +215,13 @@ def scaled(of: Floats, base: Floats, random: Floats) -> Floats:
     """Return performance and unfairness: random has a performance of 0, the reward-only method has 1 and 1.
 
     Args:
-        of: Performance and gap above its noise floor, shape (n, 2).
-        base: Those of the reward-only method, shape (m, 2).
-        random: Those of the random policy, shape (k, 2).
+        of: Performance and gap above its noise floor, shape (..., n, 2).
+        base: Those of the reward-only method, shape (..., m, 2).
+        random: Those of the random policy, shape (..., k, 2).
     """
-    low, (high, gap) = random[:, 0].mean(), base.mean(axis=0)
-    return np.stack([(of[:, 0] - low) / (high - low), of[:, 1] / gap], axis=-1)
+    low = random[..., 0].mean(axis=-1, keepdims=True)
+    high, gap = (base[..., place].mean(axis=-1, keepdims=True) for place in (0, 1))
+    return np.stack([(of[..., 0] - low) / (high - low), of[..., 1] / gap], axis=-1)
 
 
 def areas(of: Floats) -> Floats:
@@ -234,9 +230,9 @@ def areas(of: Floats) -> Floats:
     0 is the reward-only method, 1 its performance without a gap; a higher performance counts as equal to it.
 
     Args:
-        of: Performance and unfairness, see `scaled`, shape (n, 2).
+        of: Performance and unfairness, see `scaled`, shape (..., 2).
     """
-    return np.asarray(np.clip(of[:, 0], 0, 1) * np.clip(1 - of[:, 1], 0, 1))
+    return np.asarray(np.clip(of[..., 0], 0, 1) * np.clip(1 - of[..., 1], 0, 1))
 
 
 class Levelling(NamedTuple):
@@ -299,13 +295,13 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
         [points(board.random) for board in boards],
     ]
 
-    def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., float]:
-        def statistic(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> float:
+    def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
+        def statistic(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> Any:
             return interquartile_mean([number(scaled(*of)) for of in zip(own, base, random, strict=True)])
 
         return statistic
 
-    def improvement(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> float:
+    def improvement(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> Any:
         return probability_of_improvement(
             *([areas(scaled(*of)) for of in zip(one, base, random, strict=True)] for one in (own, base))
         )
@@ -316,8 +312,8 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
     return Score(
         tasks=len(boards),
         area=stratified_bootstrap(samples, over_tasks(areas)),
-        performance=stratified_bootstrap(samples, over_tasks(lambda of: of[:, 0])),
-        unfairness=stratified_bootstrap(samples, over_tasks(lambda of: of[:, 1])),
+        performance=stratified_bootstrap(samples, over_tasks(lambda of: of[..., 0])),
+        unfairness=stratified_bootstrap(samples, over_tasks(lambda of: of[..., 1])),
         improvement=stratified_bootstrap(samples, improvement),
         loss=float(np.mean([level.loss.value / level.gap for level in levels])),
         gain=float(np.mean([level.gain.value / level.gap for level in levels])),

@@ -8,7 +8,7 @@ statistical precipice" (NeurIPS, 2021).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -176,44 +176,50 @@ def fisher(first: ArrayLike, second: ArrayLike) -> float:
 # Scores over tasks ----------------------------------------------------------------------------------------------------
 
 
-def interquartile_mean(scores: Sequence[ArrayLike]) -> float:
+def interquartile_mean(scores: Sequence[ArrayLike]) -> Any:
     """Return the mean of the middle half of all scores: less sensitive to outliers than the mean, more than the median.
 
     Args:
-        scores: The scores of the runs on each task, shapes (runs,).
+        scores: The scores of the runs on each task, shapes (..., runs).
+
+    Returns:
+        A number, or an array of the leading shape.
 
     Example:
-        >>> interquartile_mean([[0, 1, 2, 3], [4, 5, 6, 100]])
+        >>> print(interquartile_mean([[0, 1, 2, 3], [4, 5, 6, 100]]))
         3.5
     """
     from scipy.stats import trim_mean
 
-    return float(trim_mean(np.concatenate([np.asarray(own, np.float64) for own in scores]), 0.25))
+    return trim_mean(np.concatenate([np.asarray(own, np.float64) for own in scores], axis=-1), 0.25, axis=-1)
 
 
-def probability_of_improvement(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> float:
+def probability_of_improvement(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> Any:
     """Return how probable it is that a run of the first method beats one of the second, averaged over tasks.
 
     Ties count half: 0.5 says that neither is better.
 
     Args:
-        first: The scores of the runs on each task, shapes (runs,).
+        first: The scores of the runs on each task, shapes (..., runs).
         second: Those of the other method, for the same tasks.
 
+    Returns:
+        A number, or an array of the leading shape.
+
     Example:
-        >>> probability_of_improvement([[1, 2], [3, 3]], [[0, 1], [3, 3]])
+        >>> print(probability_of_improvement([[1, 2], [3, 3]], [[0, 1], [3, 3]]))
         0.6875
     """
     pairs = [
-        (np.asarray(own, np.float64)[:, np.newaxis], np.asarray(other, np.float64))
+        (np.asarray(own, np.float64)[..., np.newaxis], np.asarray(other, np.float64)[..., np.newaxis, :])
         for own, other in zip(first, second, strict=True)
     ]
-    return float(np.mean([np.mean(own > other) + np.mean(own == other) / 2 for own, other in pairs]))
+    return np.mean([np.mean((own > other) + (own == other) / 2, axis=(-2, -1)) for own, other in pairs], axis=0)
 
 
 def stratified_bootstrap(
     samples: Sequence[Sequence[ArrayLike]],
-    statistic: Callable[..., float],
+    statistic: Callable[..., ArrayLike],
     *,
     level: float = 0.95,
     resamples: int = 2000,
@@ -227,7 +233,8 @@ def stratified_bootstrap(
     Args:
         samples: The scores of each method: for each task those of its runs, shapes (runs,), or (runs, ...) for several
             numbers of a run, which stay together.
-        statistic: Called as ``statistic(*samples)``; returns a number.
+        statistic: Called as ``statistic(*samples)`` with all resamples at once, each task's runs in the shape
+            (resamples, runs, ...); returns a number for each resample.
         level: Confidence level of the interval, in (0, 1).
         resamples: Number of resamples.
         seed: Seed of the resampling; equal seeds give equal intervals.
@@ -243,16 +250,13 @@ def stratified_bootstrap(
     if not given or not all(given):
         raise ValueError("samples must contain the scores of at least one method on at least one task, got none")
     n = min(len(runs) for method in given for runs in method)
-    value = float(statistic(*given)) if n else float("nan")
+    every = [[runs[np.newaxis] for runs in method] for method in given]
+    value = float(np.asarray(statistic(*every)).item()) if n else float("nan")
     rng = np.random.default_rng(seed)
     if n < 2 or np.isnan(value):
         return Estimate(value=value, low=float("nan"), high=float("nan"), n=n, level=level)
-    drawn = np.array(
-        [
-            statistic(*([runs[rng.integers(len(runs), size=len(runs))] for runs in method] for method in given))
-            for _ in range(resamples)
-        ]
-    )
+    resampled = [[runs[rng.integers(len(runs), size=(resamples, len(runs)))] for runs in method] for method in given]
+    drawn = np.asarray(statistic(*resampled), np.float64)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(
         value=value, low=float(low), high=float(high), n=n, level=level, standard_error=float(drawn.std(ddof=1))

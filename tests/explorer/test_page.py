@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,8 @@ from typer.testing import CliRunner
 from fair_envs.cli import app
 from fair_envs.explorer import explore
 from fair_envs.explorer.page import page, rounded
+from tests import browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 SMALL: dict[str, Any] = {"episodes": 4, "seed": 3, "steps": 20, "frames": 2}
 
 
@@ -98,21 +96,9 @@ def test_the_command_writes_a_file_and_refuses_what_it_cannot_show(tmp_path: Pat
 
 
 @pytest.fixture(scope="module")
-def opened(file: Path) -> Iterator[Any]:
-    """Yield the page in a browser, with the requests that it made and the errors that it logged."""
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": 1100, "height": 900})
-        tab.problems, tab.requests = [], []
-        tab.on("console", lambda message: tab.problems.append(message.text) if message.type == "error" else None)
-        tab.on("pageerror", lambda error: tab.problems.append(str(error)))
-        tab.on("request", lambda request: tab.requests.append(request.url))
-        tab.goto(file.as_uri())
-        yield tab
-        browser.close()
+def opened(chromium: Any, file: Path) -> Any:
+    """Return the page in a browser."""
+    return browser.opened(chromium, file)
 
 
 def view(tab: Any, name: str) -> Any:

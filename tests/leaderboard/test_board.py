@@ -14,7 +14,9 @@ from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.experiments.seeds import BEGUN, TABLE, read_rows, write_rows
 from fair_envs.leaderboard import board, jobs
+from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.jobs import ArmKey, Scale
+from fair_envs.leaderboard.page import page_of
 from fair_envs.registration import TABLE as IDS
 from tests.jobs import run_here
 
@@ -97,6 +99,25 @@ def test_rows_of_other_cells_are_not_mixed_in(out: Path, tmp_path: Path) -> None
     write_rows(tmp_path / TABLE, [*read_rows(out), *read_rows(out)])
     with pytest.raises(ValueError, match="must have one row for each seed"):
         board.arms_in(tmp_path)
+
+
+def test_the_rows_that_are_missing_are_counted_by_task(out: Path, tmp_path: Path) -> None:
+    (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
+    rows = read_rows(out)
+    assert page_of(out).coverage == {TASK: Coverage(len(rows), len(rows))}
+    write_rows(tmp_path / TABLE, rows[1:])
+    found = page_of(tmp_path)
+    assert found.coverage == {TASK: Coverage(len(rows) - 1, len(rows))} and not found.boards
+
+
+def test_a_page_of_some_methods_and_seeds_needs_only_their_rows(out: Path, tmp_path: Path) -> None:
+    (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
+    write_rows(tmp_path / TABLE, [row for row in read_rows(out) if row.seed == 0 and "parity" not in row.arm])
+    assert not page_of(tmp_path, seeds=1).boards and not page_of(tmp_path, methods=["ppo"]).boards
+    (found,) = page_of(tmp_path, methods=["ppo"], seeds=1).boards
+    assert not found.methods and found.reward_only.seeds == 1
+    (some,) = page_of(out, methods=["ppo"], seeds=1).boards
+    assert some.arms == found.arms
 
 
 def test_a_failed_cell_is_named_and_the_others_are_kept(

@@ -1,6 +1,6 @@
 """Scores and controls of the leaderboard, on numbers made by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,62 +10,14 @@ import pytest
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("moocore")
 
-from fair_envs.experiments.seeds import Arm, SeedRow
+from fair_envs.experiments.seeds import Arm, read_rows
+from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.controls import FailedControlError, check, controls
 from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, ArmKey, Unit
-from fair_envs.leaderboard.page import Page, task_table
+from fair_envs.leaderboard.rows import Row, rows_of, worst_off
 from fair_envs.leaderboard.scores import TaskBoard, areas, boards_of, points, scaled, score, scores
 from fair_envs.metrics.inference import probability_of_improvement
-
-TASK = "FairLending-v0"
-NOISE = (-0.01, 0.0, 0.01)  # of three seeds
-
-
-def arm(
-    key: ArmKey, performance: float, gap: float, *, rates: tuple[float, float] | None = None, noise: float = 0.01
-) -> Arm:
-    """Return three seeds around these numbers; ``rates`` are those of the advantaged and the disadvantaged."""
-    ahead, behind = rates or (0.8, 0.8 - gap)
-    rows = [
-        SeedRow(
-            arm=str(key),
-            seed=seed,
-            job=f"{key}/{seed}",
-            code="abcdefgh",
-            seconds=1.0,
-            numbers={
-                "performance": performance + 0.1 * shift,
-                "gap": gap + 0.1 * shift * (gap > 0),
-                "noise": noise,
-                "limit": 2 * noise,
-                "rate of advantaged": ahead,
-                "rate of disadvantaged": behind + 0.1 * shift,
-                "worst": min(ahead, behind),
-                "best": max(ahead, behind),
-                "short-term": gap,
-                "long-term": 0.0,
-            },
-        )
-        for seed, shift in enumerate(NOISE)
-    ]
-    return Arm(str(key), rows)
-
-
-def board(methods: Mapping[Any, tuple[float, float]] | None = None, *, task: str = TASK, **changed: Any) -> TaskBoard:
-    """Return a task: random at (0, 0), PPO at (1, 0.4), a rule at (0.9, 0.1), and the methods at their points."""
-    found = {
-        "random": (0.0, 0.01),
-        "max-reward": (0.9, 0.1),
-        PLANTED: (0.5, 0.7),
-        PARTIAL: (0.8, 0.3),
-        "ppo": (1.0, 0.4),
-        AGAIN: (1.0001, 0.4001),
-        **(methods or {}),
-        **changed,
-    }
-    keys = {ArmKey(task, *(name if isinstance(name, tuple) else (name,))): point for name, point in found.items()}
-    arms = {key: arm(key, *point) for key, point in keys.items()}
-    return TaskBoard(task, arms, ("random", "max-reward", PLANTED, PARTIAL))
+from tests.leaderboard.boards import TASK, arm, board, page
 
 
 def test_performance_and_unfairness_are_scaled_by_random_and_reward_only() -> None:
@@ -293,10 +245,6 @@ def test_a_single_seed_cannot_pass_a_control() -> None:
     assert outcomes(TaskBoard(TASK, arms, ("random", "max-reward", PLANTED, PARTIAL))) == [True, False, False, False]
 
 
-def page(*boards: TaskBoard) -> Page:
-    return Page({key: own for one in boards for key, own in one.arms.items()}, "small")
-
-
 def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_does_as_well() -> None:
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
     lines = found.answer()
@@ -326,12 +274,79 @@ def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None
     path = page(board({("parity", 0.5): (0.8, 0.1)}), without).write(tmp_path / "p")
     text = path.read_text()
     assert text.index("Which method?") < text.index("## Scores") < text.index("## FairLending-v0")
-    assert "| parity/0.5 | 0.800" in text
-    (scored,) = [line for line in text.splitlines() if line.startswith("| parity | ")]
+    assert "| parity | 0.5 | 3 | 0.800" in text
+    (scored,) = [line for line in text.splitlines() if line.startswith("| parity | 1 | ")]
     assert scored.endswith("| 0.5 (1) |")  # the strength, and on how many tasks
     assert "No scores: the reward-only method is not shown to perform better" in text
     for name in ("FairLending-v0.png", "FairHiring-v0.png", "scores.png", "scores.json", "seeds.csv.gz"):
         assert (tmp_path / "p" / name).exists()
+
+
+# Tasks with missing rows ----------------------------------------------------------------------------------------------
+
+
+def test_a_task_is_neither_shown_nor_controlled_before_all_its_rows_are_stored(tmp_path: Any) -> None:
+    begun = board({"fair": (1.0, 0.0)}, task="FairHiring-v0", random=(0.0, 0.1))  # random is beyond the noise floor
+    assert page(board(), begun).controls[2].passed is False
+    found = page(board(), begun, FairHiring=Coverage(7, 9), FairFraud=Coverage(0, 4))
+    assert all(control.passed for control in found.controls)
+    assert [control for control in found.controls if "FairHiring" in control.evidence] == []
+    assert list(found.scores) == [AGAIN] and list(found.rows) == [TASK]
+    assert found.answer()[0] == (
+        "**Rows are missing.** 13 of 19 rows are stored. Complete: FairLending-v0 (1 of 3). Not complete, and so not "
+        "shown, ranked or controlled: FairHiring-v0 (7 of 9), FairFraud-v0 (0 of 4)."
+    )
+    assert "## FairHiring-v0" not in found.write(tmp_path).read_text()
+    assert len(read_rows(tmp_path)) == 3 * len(found.arms)  # the rows are kept
+
+
+def test_a_page_without_a_complete_task_says_only_that_rows_are_missing() -> None:
+    found = page(board(), FairLending=Coverage(1, 6))
+    (line,) = found.answer()
+    assert "1 of 6 rows are stored. Complete: no task (0 of 1)." in line
+    assert {control.passed for control in found.controls} == {None}
+
+
+def test_a_page_with_all_rows_does_not_speak_of_missing_ones() -> None:
+    assert not any("missing" in line for line in page(board()).answer())
+
+
+# Rows -----------------------------------------------------------------------------------------------------------------
+
+
+def row_of(found: TaskBoard, name: str) -> Row:
+    """Return the row of a method."""
+    (row,) = [row for row in rows_of(found) if row.key.name == name]
+    return row
+
+
+def test_a_row_has_the_scores_of_one_strength() -> None:
+    row = row_of(board({("fair", 2.0): (0.5, 0.1)}), "fair")
+    assert [row.text(title) for title in ("strength", "scaled performance", "unfairness")] == ["2", "0.500", "0.231"]
+    assert row.text("area") == "0.385"  # 0.5 * (1 - 0.231)
+    assert row.as_dict()["area"] == pytest.approx(0.385, abs=0.001)
+
+
+def test_a_row_of_a_task_without_scores_has_none() -> None:
+    row = row_of(board({"fair": (0.5, 0.1)}, ppo=(0.0, 0.4)), "fair")
+    assert row.text("area") == row.text("unfairness") == "" and row.as_dict()["area"] is None
+    assert row.text("marks") == "a rule is as good: max-reward"  # at (0.9, 0.1)
+
+
+def test_a_row_is_marked_if_a_rule_is_as_good_or_it_is_no_contender() -> None:
+    found = board({"close": (0.94, 0.1), "better": (0.96, 0.1)})
+    names = ("close", "better", "max-reward", PLANTED, AGAIN)
+    as_good = "a rule is as good: max-reward"
+    assert [row_of(found, name).text("marks") for name in names] == [as_good, "", "", "control", "control"]
+    bound = TaskBoard(TASK, found.arms, found.untrained, frozenset({"max-reward"}))
+    assert row_of(bound, "max-reward").text("marks") == "bound" and row_of(bound, "close").text("marks") == ""
+
+
+def test_the_worst_off_group_is_that_of_most_seeds() -> None:
+    own = arm(ArmKey(TASK, "fair"), 1.0, 0.1, rates=(0.505, 0.5))  # the seeds' second rates: 0.499, 0.5, 0.501
+    assert worst_off(own) == "disadvantaged (3 of 3)"
+    assert worst_off(arm(ArmKey(TASK, "fair"), 1.0, 0.1, rates=(0.5, 0.5))) == "disadvantaged (1 of 3)"
+    assert worst_off(Arm("fair", [replace(own.rows[1], numbers={"rate of a": 0.5, "rate of b": 0.5})])) == ""
 
 
 def test_boards_are_made_of_the_rows_of_a_table() -> None:
@@ -344,14 +359,15 @@ def test_boards_are_made_of_the_rows_of_a_table() -> None:
 
 @pytest.mark.parametrize(("measured", "said"), [(0.4, True), (0.2, False)])
 def test_an_arm_that_misses_its_limit_is_marked(measured: float, said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fair_envs.leaderboard.page.units", lambda: {TASK: {"cpo": Unit(value=0.5, floor=0.1)}})
+    monkeypatch.setattr("fair_envs.leaderboard.rows.units", lambda: {TASK: {"cpo": Unit(value=0.5, floor=0.1)}})
     found, key = board({("cpo", 0.5): (0.8, 0.1)}), ArmKey(TASK, "cpo", 0.5)
     rows = [
         replace(row, numbers={**row.numbers, "train/measured": measured + 0.01 * row.seed})
         for row in found.arms[key].rows
     ]
     found.arms[key] = Arm(str(key), rows)  # type: ignore[index]
-    assert ("| cpo/0.5 (limit missed) |" in task_table(found)) is said  # the limit is 0.3
+    (row,) = [row for row in rows_of(found) if row.key == key]
+    assert ("limit missed" in row.text("marks")) is said  # the limit is 0.3
 
 
 def test_the_page_says_what_methods_learn_from() -> None:

@@ -55,7 +55,7 @@ def test_the_bootstrap_intervals_are_those_of_rliable() -> None:
 
 def test_the_bootstrap_resamples_each_task_alone() -> None:
     apart = [[0.0, 0.0], [1.0, 1.0]]  # tasks differ, runs do not
-    found = stratified_bootstrap([apart], lambda scores: float(np.mean(np.concatenate(scores))))
+    found = stratified_bootstrap([apart], lambda scores: np.concatenate(scores, axis=-1).mean(axis=-1))
     assert (found.low, found.value, found.high) == (0.5, 0.5, 0.5)
 
 
