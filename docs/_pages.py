@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 
 from fair_envs.cli.pages import facts_table, parameters_table, presets_table, rules_class, spaces_table, task_sections
 from fair_envs.experiments import tables
+from fair_envs.explorer import explore
 from fair_envs.leaderboard.jobs import RANDOM, REWARD_ONLY
 from fair_envs.leaderboard.rows import COLUMNS
 from fair_envs.leaderboard.rows import markdown as rows_as_table
@@ -24,6 +25,7 @@ from fair_envs.registration import TABLE
 from fair_envs.tasks import task_of
 
 DOCS = Path(__file__).parent
+EXAMPLE = "explorer-example.html"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -32,6 +34,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", complete)
     app.connect("autodoc-process-docstring", to_rst, priority=400)  # before Napoleon
     app.connect("autodoc-skip-member", skip_fields)
+    app.connect("build-finished", explorer_example)
     return {"parallel_read_safe": True}
 
 
@@ -79,10 +82,20 @@ def complete(app: Sphinx, name: str, source: list[str]) -> None:
         for child in sorted(path.rglob("*.md") if path.is_dir() else ())
         if not any(child.is_relative_to(folder) for folder in excluded)
     ]
+    if name == "explorer":
+        text += f'\n\n<a href="{EXAMPLE}">Open an example</a>: two rules that decide about loans.'
     if inside and path.name != "index":
         listed = "\n".join(child.relative_to(path.parent).with_suffix("").as_posix() for child in inside)
         text += f"\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
     source[0] = text
+
+
+def explorer_example(app: Sphinx, error: Exception | None) -> None:
+    """Write a page of the explorer beside the website's own pages."""
+    path = Path(app.outdir) / EXAMPLE
+    if error is None and not path.exists():
+        rules, size = ["max-reward", "equal-opportunity"], {"episodes": 16, "steps": 60, "frames": 20}
+        explore("FairLending-v0", rules, out=path, parameters={"horizon": 400}, **size)
 
 
 # Environments ---------------------------------------------------------------------------------------------------------
