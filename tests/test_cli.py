@@ -19,6 +19,7 @@ from fair_envs.cli import app, playing
 from fair_envs.cli.pages import field_comments
 from fair_envs.evaluation import RandomPolicy
 from fair_envs.evaluation.systems import MEANINGS, gaps, play_system
+from fair_envs.support import extras
 from fair_envs.tasks import task_of
 from tests.helpers import LITTLE
 
@@ -120,7 +121,8 @@ def test_the_notions_are_listed_with_their_aliases() -> None:
 
 def test_list_and_show_need_no_extra() -> None:
     """The libraries of the extras cannot be imported in that process."""
-    blocked = f"import sys; sys.modules.update(dict.fromkeys({list(cli.EXTRAS)}))"
+    optional = [extras.module_of(name) for extra in extras.PURPOSES for name in extras.names(extra)]
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({optional}))"
     program = f"{blocked}; from fair_envs.cli import main; main()"
     for arguments in (["list"], ["show", ENV_ID], ["show", "notions"]):
         run = run_python("-c", program, *arguments)
