@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from fair_envs.cli.loading import announce_loading
 from fair_envs.support.imports import Permissions, permissions, permit, typed_in
 
 WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
@@ -110,6 +111,7 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pre
 def main() -> None:
     """Run the command line; a warning is one line, without its place in the code."""
     warnings.formatwarning = lambda message, *_, **__: f"fair-envs: {message}\n"
+    announce_loading()
     app(prog_name="fair-envs")
 
 
