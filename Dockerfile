@@ -4,7 +4,7 @@
 FROM python:3.12-slim
 ENV PIP_NO_CACHE_DIR=1 OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg
 WORKDIR /work
-COPY pyproject.toml constraints.txt README.md LICENSE ./source/
+COPY pyproject.toml constraints.txt README.md LICENSE pytest_fair_envs.py ./source/
 COPY baselines ./source/baselines
 COPY wrappers ./source/wrappers
 COPY fair_envs ./source/fair_envs

@@ -13,6 +13,9 @@ import pytest
 for variable, value in {"SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}.items():
     os.environ.setdefault(variable, value)
 
+# The contract is a part of the package, and its asserts show values like those of the tests here.
+pytest.register_assert_rewrite("fair_envs.testing.contract")
+
 # No deadline: the first example of a compiled rule pays for the compilation.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")

@@ -3,10 +3,10 @@
 import importlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
@@ -18,33 +18,13 @@ from fair_envs.envs.harvest.rules import BLUE, RED, Harvest
 from fair_envs.evaluation import Policy, Transition, World
 from fair_envs.support.aliases import Floats, Pixels
 from fair_envs.testing.checks import arrays_in, assert_same
+from fair_envs.testing.contract.kinds import Kind, play_single, with_variants
 
 
 def uncompiled(test: Any) -> Any:
     """Let a test run with NUMBA_DISABLE_JIT=1 alone: it has lanes of its own layout, which take seconds to compile."""
     skipped = pytest.mark.skipif(COMPILED, reason="a layout of its own; it runs with NUMBA_DISABLE_JIT=1")
     return pytest.mark.nojit(skipped(test))
-
-
-class Kind(NamedTuple):
-    """One environment to test: an id, and the rules of it that are chosen by ``variant``."""
-
-    env_id: str
-    variant: str | None = None
-
-    def __str__(self) -> str:
-        """Return the name of a test's case."""
-        return self.env_id if self.variant is None else f"{self.env_id}:{self.variant}"
-
-    @property
-    def module(self) -> Any:
-        """The package that offers the faces."""
-        return importlib.import_module(TOYS.get(self.env_id) or TABLE[self.env_id].module)
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """What the constructors are told to get this kind."""
-        return {} if self.variant is None else {"variant": self.variant}
 
 
 TOYS = {
@@ -55,13 +35,16 @@ TOYS = {
 }
 """Small environments of other kinds: actions of several entries, early ends of all or of some, a decision-maker."""
 
+CHANGED: Mapping[str, Mapping[str, Any]] = {"FairAttention-v0": {"window": 4}}
+"""Parameters with which episodes of 4 and more steps have one layout of lanes, which is compiled once."""
+
 
 def kinds() -> list[Kind]:
     """Return every registered id and each of its variants, and the toys."""
     found = []
-    for env_id in (*TABLE, *TOYS):
-        found.append(Kind(env_id))
-        found.extend(Kind(env_id, variant) for variant in Kind(env_id).module.Env.rules.variants)
+    for env_id, home in ({env_id: entry.module for env_id, entry in TABLE.items()} | TOYS).items():
+        for kind in with_variants(env_id, importlib.import_module(home).Env.rules):
+            found.append(replace(kind, parameters={**kind.parameters, **CHANGED.get(env_id, {})}))
     return found
 
 
@@ -71,17 +54,6 @@ def digest(*arrays: Any) -> str:
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()[:16]
-
-
-def play_single(env: gym.Env[Any, Any], *, seed: int, steps: int) -> list[Any]:
-    """Return all that an episode returns, with the actions that this seed samples; it goes on after an end."""
-    env.action_space.seed(seed)
-    played: list[Any] = [env.reset(seed=seed)]
-    for _ in range(steps):
-        played.append(env.step(env.action_space.sample()))
-        if played[-1][2] or played[-1][3]:
-            played.append(env.reset())
-    return played
 
 
 def begun(rules: Rules, *, seed: int) -> Lanes:

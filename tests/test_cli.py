@@ -4,8 +4,10 @@ import csv
 import errno
 import json
 import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from fair_envs.cli import app, playing
 from fair_envs.cli.pages import field_comments
 from fair_envs.evaluation import RandomPolicy
 from fair_envs.evaluation.systems import MEANINGS, gaps, play_system
+from fair_envs.support import extras
 from fair_envs.tasks import task_of
 from tests.helpers import LITTLE
 
@@ -120,11 +123,46 @@ def test_the_notions_are_listed_with_their_aliases() -> None:
 
 def test_list_and_show_need_no_extra() -> None:
     """The libraries of the extras cannot be imported in that process."""
-    blocked = f"import sys; sys.modules.update(dict.fromkeys({list(cli.EXTRAS)}))"
+    optional = [extras.module_of(name) for extra in extras.PURPOSES for name in extras.names(extra)]
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({optional}))"
     program = f"{blocked}; from fair_envs.cli import main; main()"
     for arguments in (["list"], ["show", ENV_ID], ["show", "notions"]):
         run = run_python("-c", program, *arguments)
         assert (run.returncode, run.stderr) == (0, ""), run.stderr
+
+
+def in_terminal(*arguments: str, **changes: str) -> str:
+    """Return what a command shows in a terminal of a size for one page, with changes of its environment."""
+    ours, terminal = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "80", **changes}
+    program = [sys.executable, "-m", "fair_envs.cli", *arguments]
+    with subprocess.Popen(program, stdin=terminal, stdout=terminal, stderr=terminal, env=environment):
+        os.close(terminal)
+        shown = b""
+        with suppress(OSError):  # on Linux, when the command has ended
+            while part := os.read(ours, 65536):
+                shown += part
+    os.close(ours)
+    return shown.decode()
+
+
+@pytest.mark.parametrize("what", ["FairLending-v0", "notions"])
+def test_a_terminal_shows_a_page_in_the_pager(what: str) -> None:
+    shown = in_terminal("show", what, PAGER="sed 's/^/paged: /'").splitlines()
+    assert len(shown) > 50
+    assert [line for line in shown if not line.startswith(("paged: ", "fair-envs: loading"))] == []
+
+
+def test_a_pipe_gets_a_page_without_the_pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGER", "sed 's/^/paged: /'")
+    run = run_python("-m", "fair_envs.cli", "show", "FairLending-v0")
+    assert "FairLending-v0" in run.stdout and "paged" not in run.stdout and "\x1b" not in run.stdout
+
+
+def test_a_terminal_says_which_library_is_loading(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import time\ntime.sleep(2)\nraise ImportError('a broken library')\n")
+    shown = in_terminal("train", "--help", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert shown.count("fair-envs: loading PyTorch ...") == 1 and "a broken library" in shown
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -47,7 +47,7 @@ def follow_the_tutorial(checkout: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (table_line,) = [text for kind, text in BLOCK.findall(TUTORIAL) if text.lstrip().startswith('"FairWell-v0"')]
-    (package_line,) = [text for kind, text in BLOCK.findall(TUTORIAL) if kind == "toml"]
+    (package_line,) = [text for _, text in BLOCK.findall(TUTORIAL) if text == '    "fair_envs.envs.well",\n']
     insert(checkout / "fair_envs" / "registration.py", "TABLE: dict[str, Entry] = {\n", table_line)
     insert(checkout / "pyproject.toml", "packages = [\n", package_line)
 

@@ -49,7 +49,12 @@ STANDS_ON: dict[str, tuple[str, ...]] = {
 # The only places that name these libraries; everything else reaches them through those.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "torch": ("fair_envs.baselines", "fair_envs.benchmark.peers"),
-    "stable_baselines3": ("fair_envs.baselines", "fair_envs.benchmark.peers", "fair_envs.faces.sb3"),
+    "stable_baselines3": (
+        "fair_envs.baselines",
+        "fair_envs.benchmark.peers",
+        "fair_envs.faces.sb3",
+        "fair_envs.testing.contract",  # its checker of environments
+    ),
 }
 
 HEAVY = ("matplotlib", "numba", "pygame", "scipy", "stable_baselines3", "torch")

@@ -21,6 +21,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[1]
+PLUGIN = "pytest_fair_envs.py"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 SETUPTOOLS: dict[str, Any] = PROJECT["tool"]["setuptools"]
 
@@ -33,6 +34,8 @@ NEED_AN_EXTRA = (
     "fair_envs.search",
     "fair_envs.wrappers.adapters.sb3",
 )
+
+NEED_PYTEST = "fair_envs.testing.contract."  # pytest imports them
 
 IMPORT_EACH = """
 import importlib, json, sys
@@ -113,7 +116,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("source")
     for folder in ("baselines", "fair_envs", "wrappers"):
         shutil.copytree(ROOT / folder, source / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("LICENSE", "README.md", "pyproject.toml"):
+    for name in ("LICENSE", "README.md", "pyproject.toml", PLUGIN):
         shutil.copy(ROOT / name, source)
     build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist"]
     subprocess.run(build, cwd=source, check=True, capture_output=True, timeout=300)
@@ -123,7 +126,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert sorted(names) == sorted(package_files())
+    assert sorted(names) == sorted({*package_files(), PLUGIN})
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +165,8 @@ class TestABareEnvironment:
 
     def test_every_module_imports_or_names_the_extra_it_needs(self, bare_python: Path, users_folder: Path) -> None:
         refusals = json.loads(run_in(users_folder, bare_python, "-c", IMPORT_EACH, *modules()))
+        tests = {name: refusals.pop(name) for name in list(refusals) if name.startswith(NEED_PYTEST)}
+        assert set(tests.values()) == {"No module named 'pytest'"}
         assert [name for name in refusals if not name.startswith(NEED_AN_EXTRA)] == [], refusals
         search = {name: text for name, text in refusals.items() if name.startswith("fair_envs.search")}
         assert [
@@ -175,6 +180,11 @@ class TestABareEnvironment:
 
     def test_the_command_line_lists_the_harvest(self, bare_python: Path, users_folder: Path) -> None:
         assert "FairHarvest-v0" in run_in(users_folder, bare_python.with_name("fair-envs"), "list")
+
+    def test_pytest_finds_the_plugin(self, bare_python: Path, users_folder: Path) -> None:
+        program = "from importlib.metadata import entry_points; print(*entry_points(group='pytest11'))"
+        found = run_in(users_folder, bare_python, "-c", program)
+        assert "name='pytest_fair_envs', value='pytest_fair_envs', group='pytest11'" in found
 
     def test_type_checkers_find_the_marker(self, bare_python: Path, users_folder: Path) -> None:
         program = "import fair_envs, pathlib; print(pathlib.Path(fair_envs.__file__).with_name('py.typed').exists())"

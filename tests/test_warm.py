@@ -44,7 +44,7 @@ def test_every_environment_can_be_compiled_beforehand() -> None:
 
 
 @pytest.mark.skipif(not compilation.COMPILED, reason="nothing is compiled")
-@pytest.mark.parametrize(("takes", "told"), [(0.3, 1), (0.0, 0)])
+@pytest.mark.parametrize(("takes", "told"), [(0.3, 1), (0.07, 1), (0.0, 0)])
 def test_one_is_told_once_and_only_if_it_takes_long(
     takes: float, told: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -53,6 +53,7 @@ def test_one_is_told_once_and_only_if_it_takes_long(
 
     monkeypatch.setattr(compilation, "PATIENCE", 0.1)
     monkeypatch.setattr(compilation, "_announced", [])
+    monkeypatch.setattr(compilation, "_seconds", [])
     monkeypatch.setattr(CPUDispatcher, "compile", compiled)
     monkeypatch.setattr(compilation._Kernel, "_set_environments", lambda self: None)
     one = compilation._Kernel(lambda: None)

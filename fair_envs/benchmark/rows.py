@@ -34,6 +34,7 @@ from fair_envs.core import Lanes
 from fair_envs.experiments.executors import THREAD_COUNTS
 from fair_envs.registration import TABLE
 from fair_envs.support.aliases import Ints, OnProgress
+from fair_envs.support.machine import cores, machine
 from fair_envs.support.parameters import meant
 
 ENV_ID = "FairHarvest-v0"
@@ -895,26 +896,6 @@ def record(results: Sequence[Result], *, effort: Effort) -> dict[str, Any]:
         "versions": versions(),
         "rows": [result.as_dict() for result in results],
     }
-
-
-def machine() -> dict[str, Any]:
-    """Return the processor and the number of cores that this process may use."""
-    return {"processor": processor(), "cores": cores(), "system": f"{platform.system()} {platform.machine()}"}
-
-
-def processor() -> str:
-    """Return the processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def versions() -> Mapping[str, str]:

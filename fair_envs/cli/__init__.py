@@ -6,6 +6,7 @@ Each command imports the heavy libraries it needs, so ``list`` and ``show`` work
 from fair_envs.cli import (
     bench,
     design,
+    doctor,
     evaluate,
     explore,
     leaderboard,
@@ -17,17 +18,17 @@ from fair_envs.cli import (
     train,
     warm,
 )
-from fair_envs.cli.app import EXTRAS, INTERRUPTED, app, main, spelled_out
+from fair_envs.cli.app import INTERRUPTED, app, main, spelled_out
 from fair_envs.cli.shared import environment_parameters
 from fair_envs.cli.train import UNASKED
 
 __all__ = [
-    "EXTRAS",
     "INTERRUPTED",
     "UNASKED",
     "app",
     "bench",
     "design",
+    "doctor",
     "environment_parameters",
     "evaluate",
     "explore",

@@ -11,22 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from fair_envs.cli.loading import announce_loading
 from fair_envs.support.imports import Permissions, permissions, permit, typed_in
-
-EXTRAS: Mapping[str, str] = {
-    "imageio": "render",
-    "matplotlib": "baselines",
-    "cmaes": "search",
-    "moocore": "baselines",
-    "optuna": "search",
-    "pandas": "baselines",
-    "pygame": "render",
-    "ray": "ray",
-    "stable_baselines3": "baselines",
-    "tensorboard": "baselines",
-    "torch": "baselines",
-}
-"""The extra that installs each library missing from a plain installation."""
 
 WRONG_INPUT = (ValueError, TypeError, ImportError, OSError)
 INTERRUPTED = 130  # exit code after Ctrl-C
@@ -111,9 +97,11 @@ def general_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def spelled_out(error: BaseException) -> str:
     """Return an error's message, or the install command if a library is missing."""
     if isinstance(error, ModuleNotFoundError) and error.name and "pip install" not in str(error):
+        from fair_envs.support.extras import extra_of, install_command
+
         library = error.name.partition(".")[0]
-        if library in EXTRAS:
-            return f"this needs {library}; install it with: pip install 'fair-envs[{EXTRAS[library]}]'"
+        if extra := extra_of(library):
+            return f"this needs {library}; install it with: {install_command(extra)}"
     return str(error) or type(error).__name__
 
 
@@ -123,6 +111,7 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pre
 def main() -> None:
     """Run the command line; a warning is one line, without its place in the code."""
     warnings.formatwarning = lambda message, *_, **__: f"fair-envs: {message}\n"
+    announce_loading()
     app(prog_name="fair-envs")
 
 

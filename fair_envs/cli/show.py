@@ -1,8 +1,13 @@
 """The commands ``list`` and ``show``."""
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from fair_envs.cli.app import app
@@ -28,7 +33,19 @@ def show(
 ) -> None:
     """Show an environment and its task, the fairness notions, or which method trains on which environment.
 
-    An environment of your own: fair-envs show my_module:MyId-v0
+    An environment of your own: fair-envs show my_module:MyId-v0. A terminal shows the page in your pager (PAGER).
+    """
+    parts = page_of(what, variant)
+    with paged() as console:
+        for part in parts:
+            console.print(part, markup=False, highlight=False, soft_wrap=isinstance(part, str))
+
+
+def page_of(what: str, variant: str | None) -> list[RenderableType]:
+    """Return the parts of a page; see `show`.
+
+    Raises:
+        ValueError: The id or variant is unknown.
     """
     import gymnasium as gym
 
@@ -37,21 +54,30 @@ def show(
     from fair_envs.registration import TABLE
 
     if what == "notions":
-        typer.echo(notions_table())
-        typer.echo(f"\n{rates_table()}")
-    elif what == "methods":
-        show_methods()
-    else:
-        known = [*sorted(TABLE), "notions", "methods"]
-        if ":" not in what and what not in known and what not in gym.registry:
-            raise ValueError(f"id must be one of {', '.join(known)}, got {what!r}{meant(what, known)}")
-        env_id = imported_id(what, own=True)
-        if env_id in TABLE:
-            terminal().print(environment_page(env_id, variant=variant))
-        elif variant is not None:
-            raise ValueError(f"variant must be left out for an environment of your own, got {variant!r}")
-        else:
-            terminal().print(own_page(env_id))
+        return [notions_table(), "", rates_table()]
+    if what == "methods":
+        return methods_page()
+    known = [*sorted(TABLE), "notions", "methods"]
+    if ":" not in what and what not in known and what not in gym.registry:
+        raise ValueError(f"id must be one of {', '.join(known)}, got {what!r}{meant(what, known)}")
+    env_id = imported_id(what, own=True)
+    if env_id in TABLE:
+        return [environment_page(env_id, variant=variant)]
+    if variant is not None:
+        raise ValueError(f"variant must be left out for an environment of your own, got {variant!r}")
+    return [own_page(env_id)]
+
+
+@contextmanager
+def paged() -> Iterator[Console]:
+    """Yield a console that shows everything in the user's pager at the end, if the output is a terminal."""
+    console = terminal()
+    if not sys.stdout.isatty():
+        yield console
+        return
+    os.environ.setdefault("LESS", "FRX")  # as in git: with colours, and no longer than the text is
+    with console.pager(styles=True):
+        yield console
 
 
 def rates_table() -> str:
@@ -68,8 +94,8 @@ def rates_table() -> str:
     return "\n\n".join(parts)
 
 
-def show_methods() -> None:
-    """Print which method trains on which environment, why others do not, and what each method does.
+def methods_page() -> list[RenderableType]:
+    """Return which method trains on which environment, why others do not, and what each method does.
 
     The first two rows are the policies without training that every comparison includes.
     """
@@ -86,18 +112,16 @@ def show_methods() -> None:
     shown = Table("method", *map(short_id, env_ids), box=None, pad_edge=False)
     shown.add_row("random", *["yes"] * len(env_ids))
     shown.add_row("scripted", *("yes" if names else "none" for names in scripted.values()))
-    for method, reasons in found:
-        cells = [f"[{numbers.setdefault(why, len(numbers) + 1)}]" if why else "yes" for why in reasons.values()]
+    for method, refusals in found:
+        cells = [f"[{numbers.setdefault(why, len(numbers) + 1)}]" if why else "yes" for why in refusals.values()]
         shown.add_row(method.name, *map(Text, cells))
-    terminal().print(shown)
-    for why, number in numbers.items():
-        typer.echo(f"[{number}] {why}")
-    typer.echo("")
-    typer.echo("random: Random actions, without training.")
+    reasons = [f"[{number}] {why}" for why, number in numbers.items()]
     named = (f"{short_id(env_id)}: {', '.join(names)}" for env_id, names in scripted.items() if names)
-    typer.echo(f"scripted: Policies without training. {'; '.join(named)}.")
-    for method, _ in found:
-        typer.echo(f"{method.name}: {method.summary}")
+    untrained = [
+        "random: Random actions, without training.",
+        f"scripted: Policies without training. {'; '.join(named)}.",
+    ]
+    return [shown, *reasons, "", *untrained, *(f"{method.name}: {method.summary}" for method, _ in found)]
 
 
 def own_ids() -> list[str]:

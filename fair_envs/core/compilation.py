@@ -22,6 +22,8 @@ import re
 import secrets
 import stat
 import sys
+import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -46,7 +48,7 @@ HASHED = ("core", "envs", "metrics", "support")
 """This package's folders whose sources are part of the name of every cache, with their subfolders."""
 
 PATIENCE = 1.0
-"""Seconds of compilation after which it is announced."""
+"""Seconds of compilation, of one kernel after another, after which it is announced."""
 
 Kernel = Callable[..., Any]
 
@@ -137,7 +139,8 @@ class _Kernel(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature."""
-        collecting, waiting = gc.isenabled(), Timer(PATIENCE, announce)
+        collecting, waiting = gc.isenabled(), Timer(max(PATIENCE - sum(_seconds), 0), announce)
+        began, loaded = time.monotonic(), sum(self.stats.cache_hits.values())
         waiting.daemon = True
         waiting.start()
         gc.disable()
@@ -147,6 +150,8 @@ class _Kernel(CPUDispatcher):
             waiting.cancel()
             if collecting:
                 gc.enable()
+        if sum(self.stats.cache_hits.values()) == loaded:
+            _seconds.append(time.monotonic() - began)
         self._set_environments()
         return compiled
 
@@ -175,6 +180,7 @@ def do_not_announce() -> None:
 
 
 _announced: list[bool] = []
+_seconds: list[float] = []  # that each compilation took, but not loading from disk
 
 
 def _without_constants(arguments: Any, keywords: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -442,11 +448,43 @@ class _KernelCache:
         settings = [repr(getattr(numba.config, name)) for name in SETTINGS]
         made_from = repr((self._name, str(sig), codegen.magic_tuple(), settings))
         digest = hashlib.sha256(made_from.encode()).hexdigest()[:16]
-        return folder / f"{re.sub(r'[^.0-9A-Za-z]', '_', self._name)}-{digest}.kernel"
+        return folder / f"{_in_files(self._name)}-{digest}{SUFFIX}"
 
+
+SUFFIX = ".kernel"  # of the names of files
 
 SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 """Settings of Numba (``NUMBA_OPT`` and so on) that change the machine code of the same source."""
+
+
+def _in_files(name: str) -> str:
+    """Return a kernel's name as it is in the names of files."""
+    return re.sub(r"[^.0-9A-Za-z]", "_", name)
+
+
+def is_stored(owner: type) -> bool:
+    """Return whether the folder has loops of a class's rules as they are now, for any layout of lanes."""
+    source = source_hash(owner)
+    name = _in_files(f"{owner.__module__}.{owner.__qualname__}.")
+    return source is not None and any((cache_folder() / source).glob(f"{name}*{SUFFIX}"))
+
+
+def stored_sizes() -> list[int]:
+    """Return the size of each stored kernel in bytes, also of those that earlier sources made."""
+    return [file.stat().st_size for file in cache_folder().rglob(f"*{SUFFIX}")]
+
+
+def why_not_stored() -> str:
+    """Return why the folder stores no kernels, or an empty text if it does; create it if it does not exist."""
+    base = cache_folder().absolute()
+    try:
+        _make(base)
+        with tempfile.TemporaryFile(dir=base):
+            pass
+    except OSError as error:
+        return f"{base} cannot be written to: {error.strerror}"
+    unsafe = _unsafe(base)
+    return f"{unsafe[0]} {unsafe[1]}" if unsafe else ""
 
 
 def _keep(file: Path, payload: bytes) -> None:
@@ -484,16 +522,29 @@ def _folder_of(source: str) -> Path | None:
     """
     base = cache_folder().absolute()
     folder = base / source
+    _make(folder)
+    unsafe = _unsafe(base, folder)
+    if unsafe:
+        _warn(base, *unsafe)
+        return None
+    return folder
+
+
+def _make(folder: Path) -> None:
+    """Create a folder, and those that it is in, for this user only."""
     for part in (*reversed(folder.parents), folder):
         part.mkdir(mode=0o700, exist_ok=True)
-    own = [base.stat(), folder.stat()]
-    for part in _on_the_way(folder):
+
+
+def _unsafe(*folders: Path) -> tuple[Path, str] | None:
+    """Return what other users could change on the way to the last of our folders, and how; None: nothing."""
+    own = [folder.stat() for folder in folders]
+    for part in _on_the_way(folders[-1]):
         status = part.lstat()
         doubt = _doubt(status, own=any(os.path.samestat(status, other) for other in own))
         if doubt:
-            _warn(base, part, doubt)
-            return None
-    return folder
+            return part, doubt
+    return None
 
 
 def _on_the_way(path: Path) -> Iterator[Path]:

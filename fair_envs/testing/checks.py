@@ -1,6 +1,8 @@
 """What every interface promises, as checks of its return values, for the contract test and the fuzzer.
 
 A check raises AssertionError with a message: what was checked, what was expected and what came.
+
+PYTEST_DONT_REWRITE: the messages of its errors are complete, and pytest should add nothing to them.
 """
 
 from collections.abc import Mapping

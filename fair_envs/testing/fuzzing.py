@@ -1,4 +1,7 @@
-"""Draws cases of an environment until enough steps are played, and reports every broken promise."""
+"""Draws cases of an environment until enough steps are played, and reports every broken promise.
+
+PYTEST_DONT_REWRITE: the messages of its errors are complete, and pytest should add nothing to them.
+"""
 
 import time
 import traceback

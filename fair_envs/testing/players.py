@@ -2,6 +2,8 @@
 
 Every interface is a view of the same lanes, so one comparison works for all: an event of lane i equals what the single
 environment with the lane's seed returns for the same actions.
+
+PYTEST_DONT_REWRITE: the messages of its errors are complete, and pytest should add nothing to them.
 """
 
 import copy

@@ -1,4 +1,7 @@
-"""Plays one case and checks every step of it."""
+"""Plays one case and checks every step of it.
+
+PYTEST_DONT_REWRITE: the messages of its errors are complete, and pytest should add nothing to them.
+"""
 
 import contextlib
 import time
