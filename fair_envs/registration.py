@@ -72,10 +72,8 @@ def register(env_id: str, module: str, summary: str = "", agents: bool = False) 
     if known is not None and known.module != module:
         raise ValueError(f"id must be new, got {env_id!r}, which {known.module} already uses")
     _check_module(module)
-    again = known is not None and env_id in gym.registry
     TABLE[env_id] = Entry(module, summary, agents)
-    if not again:
-        _register(env_id, TABLE[env_id])
+    _register(env_id, TABLE[env_id])
 
 
 def _check_module(module: str) -> None:
@@ -91,20 +89,21 @@ def _check_module(module: str) -> None:
 
 def _register(env_id: str, entry: Entry) -> None:
     """Register an environment with Gymnasium and PettingZoo, see `register`."""
-    module = entry.module
-    single, batch = f"{module}:Env", f"{module}:Vector"
-    gym.register(env_id, entry_point=single, vector_entry_point=batch)
+    module, again = entry.module, env_id in gym.registry
+    faces = {"entry_point": f"{module}:Env", "vector_entry_point": f"{module}:Vector"}
+    vectors: dict[str, Any] = {
+        "entry_point": "fair_envs.wrappers.registered:objectives_env",
+        "vector_entry_point": "fair_envs.wrappers.registered:objectives_vector",
+        "kwargs": {"module": module},
+        "disable_env_checker": True,  # Gymnasium's check warns about vector rewards
+    }
+    ids: dict[str, dict[str, Any]] = {env_id: faces, f"mo-{env_id}": vectors}  # MO-Gymnasium's prefix
     if entry.agents:
-        focal = {"control": "focal"}
-        gym.register(f"focal-{env_id}", entry_point=single, vector_entry_point=batch, kwargs=focal)
-    gym.register(
-        f"mo-{env_id}",  # MO-Gymnasium's prefix
-        entry_point="fair_envs.wrappers.registered:objectives_env",
-        vector_entry_point="fair_envs.wrappers.registered:objectives_vector",
-        kwargs={"module": module},
-        disable_env_checker=True,  # Gymnasium's check warns about vector rewards
-    )
-    if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
+        ids[f"focal-{env_id}"] = {**faces, "kwargs": {"control": "focal"}}
+    for name, keywords in ids.items():
+        if name not in gym.registry:
+            gym.register(name, **keywords)
+    if not again and hasattr(pettingzoo, "register"):  # PettingZoo 1.27 and later
         pettingzoo.register("parallel", env_id, entry_point=f"{module}:parallel_env")
         pettingzoo.register("aec", env_id, entry_point=f"{module}:env")
 

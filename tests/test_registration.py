@@ -124,3 +124,16 @@ def test_exactly_the_environments_with_several_agents_have_focal_ids() -> None:
         env_id for env_id in TABLE if make_rules(env_id).multi_agent
     }
     assert "focal-FairLending-v0" not in gym.registry
+
+
+def test_an_id_that_is_registered_again_with_several_agents_gets_its_focal_id() -> None:
+    module = "fair_envs.envs.harvest"
+    try:
+        fair_envs.register("Again-v0", module)
+        assert "focal-Again-v0" not in gym.registry
+        fair_envs.register("Again-v0", module, agents=True)
+        assert "focal-Again-v0" in gym.registry
+    finally:
+        TABLE.pop("Again-v0")
+        for name in ("Again-v0", "mo-Again-v0", "focal-Again-v0"):
+            gym.registry.pop(name, None)

@@ -55,8 +55,13 @@ class Decisions:
         Raises:
             ValueError: A notion cannot be used with the environment or the history.
         """
-        notions = self.notions or decision_notions(default_notion(setting.spec), groups=self.groups)
-        self._gaps = Gaps(notions, setting.spec)
+        chosen = default_notion(setting.spec)
+        if self.notions is None and self.groups is not None and chosen == "consistency":
+            raise ValueError(
+                f"groups must be left out without notions: {chosen} is measured here, which compares individuals, got "
+                f"{self.groups!r}"
+            )
+        self._gaps = Gaps(self.notions or decision_notions(chosen, groups=self.groups), setting.spec)
         self._gaps.check_memory(self.memory)
         self.names, self.least, self.worst = self._gaps.names, self._gaps.least, self._gaps.worst
         for name, worst in zip(self.names, self.worst, strict=True):

@@ -192,6 +192,10 @@ class Lanes:
         """Return which agents have not left before the others, shape (B, agents)."""
         return active_agents(self.rules, self.records)
 
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return which actions can be chosen without a loss, shape (B, agents, n), see `Rules.action_masks`."""
+        return self.rules.action_masks(self.records)
+
     def snapshot(self) -> NDArray[np.void]:
         """Return the complete state for `restore` or ``np.save``; equal states have equal bytes."""
         return _without_padding(self.records)
@@ -299,6 +303,10 @@ class Worlds:
     def active(self) -> Flags:
         """Return which agents have not left before the others."""
         return np.concatenate([world.active() for world in self.worlds])
+
+    def action_masks(self) -> NDArray[np.int8]:
+        """Return which actions can be chosen without a loss, by the rules of each world."""
+        return np.concatenate([world.action_masks() for world in self.worlds])
 
     def snapshot(self) -> NDArray[np.void]:
         """Return the complete state for `restore`."""

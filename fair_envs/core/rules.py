@@ -235,7 +235,8 @@ class Rules:
 
         Returns:
             A new array of shape (B, agents, n), with n actions, or the options of several choices one after another. 0:
-            the action has no effect, or the same as another action whose entry is 1.
+            the action has no effect on states, observations and rewards, or the same as another action whose entry is
+            1. The record of the step may differ.
 
         Raises:
             ValueError: The actions are not discrete.

@@ -67,13 +67,14 @@ class OfLanes:
     def action_masks(self) -> NDArray[np.int8]:
         """Return which actions can be chosen without a loss, as sb3-contrib's MaskablePPO reads it.
 
-        1: yes; 0: the action has no effect, or the same as another one whose entry is 1. The options of several choices
-        are one after another. Masked actions are allowed.
+        1: yes; 0: the action has no effect on states, observations and the environment's rewards, or the same as
+        another one whose entry is 1. The record may differ: a vaccine for someone who is immune is still a vaccination.
+        The options of several choices are one after another. Masked actions are allowed.
 
         Raises:
             ValueError: The actions are not discrete.
         """
-        masks: NDArray[np.int8] = self.lanes.rules.action_masks(self.lanes.records)  # (B, agents, n)
+        masks: NDArray[np.int8] = self.lanes.action_masks()  # (B, agents, n)
         return masks.reshape(len(masks), -1) if self.focal is None else masks[:, self.focal.agent]
 
     def check_open(self, call: str) -> None:

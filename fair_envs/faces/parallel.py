@@ -251,6 +251,10 @@ class Turns(parallel_to_aec_wrapper[str, Any, Any]):
 
     env: AgentsEnv
 
+    def action_masks(self) -> dict[str, NDArray[np.int8]]:
+        """Return which actions each agent can choose without a loss, see `AgentsEnv.action_masks`."""
+        return self.env.action_masks()
+
     def step(self, action: Any) -> None:
         """Take the selected agent's action.
 

@@ -215,21 +215,30 @@ class LanesVecEnv(OfLanes, VecEnv):
         """Return the rows' info dictionaries of a step or reset, without the ends of episodes."""
         if self.infos != "record":
             return [{} for _ in range(self.num_envs)]
-        return [entries for lane in range(self.lanes.count) for entries in self._entries(step, lane)]
+        infos = self.entries(step.facts, step.reward)
+        if self.lanes.rules.leaving_field is not None and self.num_envs == self.lanes.count:
+            for info, active in zip(infos, self.lanes.active(), strict=True):
+                info["agent_active"] = active.astype(np.int8)
+        return infos
 
-    def _entries(self, step: Step, lane: int) -> list[dict[str, Any]]:
-        """Return the record of one lane as the entries of each of its rows."""
-        entries = self._record(*self._reported_in(step, lane))
-        if self.lanes.rules.multi_agent:
-            entries["agent_reward"] = step.reward[lane]
-        if self.lanes.rules.leaving_field is not None:
-            entries["agent_active"] = self.lanes.active()[lane].astype(np.int8)
-        return [entries]
+    def entries(self, facts: NDArray[np.void], reward: Floats) -> list[dict[str, Any]]:
+        """Return each row's entries of a record, shape (B,), and of the agents' rewards, shape (B, agents).
 
-    def _reported_in(self, step: Step, lane: int) -> tuple[NDArray[np.void], Floats32 | None]:
-        """Return the record of a lane, shape (1,), and its reported action probabilities."""
-        own = slice(lane, lane + 1)
-        return step.facts[own], None if self.action_probs is None else self.action_probs[own]
+        The record is that of the last step, or as a wrapper has changed it (then its spec is `fair_spec`).
+        """
+        record = self._record if self.reported_spec is None else LaneRecord(self.reported_spec)
+        found = []
+        for lane, own in enumerate(reward):
+            probs = None if self.action_probs is None else self.action_probs[lane : lane + 1]
+            found += self._of_lane(record, facts[lane : lane + 1], probs, own)
+        return found
+
+    def _of_lane(
+        self, record: LaneRecord, facts: NDArray[np.void], probs: Floats32 | None, reward: Floats
+    ) -> list[dict[str, Any]]:
+        """Return the entries of each row of one lane."""
+        entries = record(facts, probs)
+        return [entries | {"agent_reward": reward} if self.lanes.rules.multi_agent else entries]
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return which actions of each row can be chosen without a loss, (rows, n), see `OfLanes.action_masks`."""
@@ -366,9 +375,10 @@ class AgentsVecEnv(LanesVecEnv):
         last = step.facts["group"] if self.append == "group" else np.arange(self.lanes.agents)
         return with_last(step.observation, last)
 
-    def _entries(self, step: Step, lane: int) -> list[dict[str, Any]]:
-        reported = self._reported_in(step, lane)
-        return self._record.of_people(*reported) if self.lanes.rules.multi_agent else [self._record(*reported)]
+    def _of_lane(
+        self, record: LaneRecord, facts: NDArray[np.void], probs: Floats32 | None, reward: Floats
+    ) -> list[dict[str, Any]]:
+        return record.of_people(facts, probs) if self.lanes.rules.multi_agent else [record(facts, probs)]
 
     def _own_reward(self, step: Step) -> Floats:
         return step.reward.reshape(-1)

@@ -9,6 +9,7 @@ import pytest
 import fair_envs
 from fair_envs.core import Lanes
 from fair_envs.envs.epidemic import parallel_env as epidemic
+from fair_envs.envs.harvest import env as turn_based
 from fair_envs.envs.harvest import parallel_env as harvest
 from fair_envs.registration import TABLE, make_rules
 from tests.helpers import assert_same
@@ -77,6 +78,20 @@ def test_only_the_susceptible_are_worth_a_vaccine() -> None:
     assert env.unwrapped.action_masks()[healthy.argmax()] == 0
 
 
+def test_vaccines_that_the_published_code_shows_are_not_masked() -> None:
+    env: Any = gym.make("FairEpidemic-v0", profile="authors")
+    env.reset(seed=0)
+    assert env.unwrapped.action_masks().all()
+
+
+def test_each_world_has_the_masks_of_its_rules() -> None:
+    worlds = [{"invalid_action": "noop"}, {"invalid_action": "resample"}]
+    env: Any = fair_envs.make_sb3("FairHarvest-v0", n_envs=1, seed=0, worlds=worlds, **MASKED["FairHarvest-v0"])  # type: ignore[arg-type]
+    env.reset()
+    first, second = env.action_masks().reshape(2, 6, 8)
+    assert not first.all() and second.all()
+
+
 def test_replaced_actions_of_the_published_code_are_not_masked() -> None:
     rules = make_rules("FairHarvest-v0", invalid_action="resample", **MASKED["FairHarvest-v0"])
     lanes = Lanes(rules, 2)
@@ -104,15 +119,21 @@ def test_each_interface_has_its_own_masks() -> None:
     agents = harvest(**size)
     agents.reset(seed=5)
     assert_same(list(agents.action_masks().values()), list(masks[0]))
+    turns = turn_based(**size)
+    turns.reset(seed=5)
+    assert_same(list(turns.action_masks().values()), list(masks[0]))
 
 
 def test_agents_that_have_left_have_one_action() -> None:
     env: Any = gym.make("FairTraffic-v0")
     env.reset(seed=0)
-    env.unwrapped.lanes.records["arrived"][0, 3] = 1
+    arrived = env.unwrapped.lanes.records["arrived"][0]
+    arrived[3] = 1
     masks = env.unwrapped.action_masks().reshape(-1, 9)
-    assert masks[3].tolist() == [1, *[0] * 8] and masks.sum(axis=1).min() == 1
+    assert masks[3].tolist() == [1, *[0] * 8]
     assert np.delete(masks, 3, axis=0).sum(axis=1).min() > 1
+    arrived[:] = 1  # also in streets without a left turn, which the first action names
+    assert env.unwrapped.action_masks().reshape(-1, 9).tolist() == [[1, *[0] * 8]] * len(arrived)
 
 
 def test_numbers_cannot_be_masked() -> None:

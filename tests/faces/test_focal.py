@@ -75,6 +75,16 @@ def test_a_held_lane_whose_focal_agent_has_left_stays_done() -> None:
     assert env.lanes.records["time"][0] == 0  # it restarts now
 
 
+def test_an_episode_that_the_focal_agent_has_left_is_not_revived() -> None:
+    env: Any = Env(control="focal")
+    env.reset(seed=0)
+    assert env.step(0)[2]
+    other: Any = Env(control="focal")
+    other.set_state(env.get_state())
+    with pytest.raises(gym.error.ResetNeeded):
+        other.step(0)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_wrappers_read_the_focal_agents_reward(mode: AutoresetMode) -> None:
     def wrapped(env: Any) -> Any:

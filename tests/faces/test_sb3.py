@@ -18,6 +18,7 @@ import fair_envs.envs.harvest as harvest
 from fair_envs.envs.harvest.rules import USE
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
 from fair_envs.support.aliases import Ints
+from fair_envs.wrappers import DelayedFeedback, FairnessPenalty
 from tests.helpers import assert_same
 from tests.toys import Countdown
 
@@ -123,6 +124,43 @@ def test_infos_of_lanes_are_those_of_gymnasium(env_id: str) -> None:
     other.reset(seed=1)
     actions = np.stack([env.action_space.sample()] * 2)
     assert_same(env.step(actions)[3][1], other.step(actions[1])[4])
+
+
+@pytest.mark.parametrize("rows", ["agents", "lanes"])
+def test_infos_have_the_record_as_wrappers_changed_it(rows: Any) -> None:
+    given: dict[str, Any] = {"feedback": "full", "horizon": 9}
+    env: Any = DelayedFeedback(
+        fair_envs.make_sb3("FairHiring-v0", n_envs=2, rows=rows, infos="record", seed=0, **given), delay=3
+    )
+    single: Any = DelayedFeedback(gym.make("FairHiring-v0", **given), delay=3)
+    env.reset(), single.reset(seed=1)
+    for time in range(8):
+        action = time % 2
+        info, other = env.step(np.full(2, action))[3][1], single.step(action)[4]
+        assert_same({name: info[name] for name in other}, other)
+        assert info["fair_feedback"] == -1
+
+
+def test_infos_have_what_wrappers_added() -> None:
+    given: dict[str, Any] = {"horizon": HORIZON}
+    env: Any = FairnessPenalty(
+        fair_envs.make_sb3("FairHarvest-v0", n_envs=2, rows="lanes", infos="record", seed=0, **given), alpha=5
+    )
+    single: Any = FairnessPenalty(gym.make("FairHarvest-v0", **given), alpha=5)
+    env.reset(), single.reset(seed=1)
+    for _ in range(HORIZON - 1):
+        _, reward, _, infos = env.step(using(env))
+        other = single.step(np.full(40, USE))
+        assert_same({name: infos[1][name] for name in other[4]}, other[4])
+        assert reward[1] == np.float32(other[1])
+
+
+def test_penalties_of_scaled_rewards_of_lanes_are_scaled() -> None:
+    plain, scaled = (FairnessPenalty(table("lanes", reward_scale=scale), alpha=5) for scale in (1.0, 0.1))
+    plain.reset(), scaled.reset()
+    for _ in range(2):
+        one, other = plain.step(using(plain))[1], scaled.step(using(scaled))[1]
+    assert one.any() and other == pytest.approx(0.1 * one)
 
 
 def test_a_decision_maker_in_rows_of_agents_has_one_info() -> None:

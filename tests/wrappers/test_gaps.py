@@ -623,6 +623,11 @@ def test_a_history_alone_compares_decisions_by_a_notion_that_applies(env_id: str
     assert env.bound.transform.source.names == other.bound.transform.source.names
 
 
+def test_groups_without_notions_need_notions_of_groups() -> None:
+    with pytest.raises(ValueError, match="groups must be left out without notions: consistency is measured here"):
+        FairnessPenalty(gym.make("FairAttention-v0"), history=SlidingWindow(9), groups="location")
+
+
 @pytest.mark.parametrize(
     ("notion", "alpha", "weights"),
     [("SP", np.int64(2), [2.0]), (["SP", "EO"], 0.5, [0.5, 0.5]), (["SP", GroupNotion(name="PE")], [1, 3], [1.0, 3.0])],

@@ -65,6 +65,8 @@ class SB3Adapter(VecEnvWrapper):
             reward = self._rows(out.reward)
             self._face.agent_reward = out.reward
         self._tell(out)
+        if self._face.infos == "record":
+            self._record(out, infos)
         shown = self._join(out)
         if done.any():
             self._end(out, shown, done_rows, infos)
@@ -88,13 +90,24 @@ class SB3Adapter(VecEnvWrapper):
 
     def _end(self, out: Batch, shown: NDArray[Any], done_rows: Flags, infos: list[dict[str, Any]]) -> None:
         """Write the final observations and added columns of ended episodes to the rows' infos."""
-        rows_each = self.num_envs // self.bound.lanes
         for row in np.flatnonzero(done_rows):
-            lane, agent = divmod(int(row), rows_each)
             infos[row]["terminal_observation"] = shown[row].copy()
-            for name, column in out.added.items():
-                own = self._by_agent and name in self.bound.transform.personal
-                infos[row][name] = (column[lane, agent] if own else column[lane]).copy()
+            infos[row].update(self._added(out, int(row)))
+
+    def _record(self, out: Batch, infos: list[dict[str, Any]]) -> None:
+        """Write the record after the transform, and the columns that it added, to the rows' infos."""
+        changed = self._face.entries(out.facts, out.reward)
+        for row, (info, entries) in enumerate(zip(infos, changed, strict=True)):
+            info.update(entries | self._added(out, row))
+
+    def _added(self, out: Batch, row: int) -> dict[str, NDArray[Any]]:
+        """Return a row's entries of the columns that the transform added."""
+        lane, agent = divmod(row, self.num_envs // self.bound.lanes)
+        personal = self.bound.transform.personal if self._by_agent else ()
+        return {
+            name: (column[lane, agent] if name in personal else column[lane]).copy()
+            for name, column in out.added.items()
+        }
 
     def _tell(self, out: Batch) -> None:
         self._face.added = {**self._face.added, **out.added}
@@ -105,7 +118,7 @@ class SB3Adapter(VecEnvWrapper):
         """Return the rewards of the rows for the learner."""
         if isinstance(self._face, AgentsVecEnv):
             return (reward * self._face.reward_scale).astype(np.float32).reshape(-1)
-        return reward.mean(axis=1).astype(np.float32)  # type: ignore[no-any-return]
+        return (reward.mean(axis=1) * self._face.reward_scale).astype(np.float32)  # type: ignore[no-any-return]
 
     def _join(self, out: Batch) -> NDArray[Any]:
         return out.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))

@@ -414,8 +414,14 @@ class Epidemic(Rules):
         return gym.spaces.Discrete(choices)
 
     def action_masks(self, records: NDArray[np.void]) -> NDArray[np.int8]:
-        """Return which people can be vaccinated with effect, and that a vaccine can be left unused."""
+        """Return which people can be vaccinated with effect, and that a vaccine can be left unused.
+
+        A vaccine without effect is still a vaccination in the record. The observations of the published code also count
+        it, so that nothing is masked there.
+        """
         masks = super().action_masks(records)
+        if self.params.observation == "authors":
+            return masks
         choices = masks.reshape(len(records), self.params.vaccines, -1)
         choices[..., :-1] = (records["health"] == SUSCEPTIBLE)[:, np.newaxis]
         return masks

@@ -739,9 +739,10 @@ class Traffic(Rules):
     def action_masks(self, records: NDArray[np.void]) -> NDArray[np.int8]:
         """Return which turns exist at the next crossroads; the others mean the same as one of these."""
         masks = super().action_masks(records)
-        taken = City(self.params.columns, self.params.rows).taken_turn
-        exists = taken == np.arange(3)  # (streets, 3)
-        return masks * np.tile(exists[records["street"]], 3)
+        exists = self.code["taken_turn"][0] == np.arange(3)  # (streets, 3)
+        driving = records["arrived"] == 0
+        masks[driving] = np.tile(exists[records["street"][driving]], 3)
+        return masks
 
 
 def rounded_count(share: float, count: int) -> int:
