@@ -8,7 +8,7 @@ INSTALLED := .venv/.installed
 # hundreds of processes that tests start reads the modules' bytecode rather than compile them again.
 QUIETLY := OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo test test-uncompiled test-compiled fuzz lint format bench docs docs-serve clean
+.PHONY: demo test test-uncompiled test-compiled test-long fuzz lint format bench docs docs-serve clean
 
 demo: $(INSTALLED)
 	$(BIN)/fair-envs demo
@@ -23,7 +23,11 @@ test-uncompiled: $(INSTALLED)
 # A file's tests run in one process, which compiles each layout of its lanes and makes each fixture once. The order is
 # that of the files: those with few tests take as long as others, and would come last.
 test-compiled: $(INSTALLED)
-	$(QUIETLY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(QUIETLY) $(BIN)/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# What takes more than a minute each.
+test-long: $(INSTALLED)
+	$(QUIETLY) $(BIN)/python -m pytest -m long
 
 # What tests/testing/test_every_id.py plays; about a minute where the rules are compiled.
 fuzz: $(INSTALLED)

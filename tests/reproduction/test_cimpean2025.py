@@ -319,6 +319,7 @@ def test_a_number_is_averaged_over_the_settings_where_it_is_defined() -> None:
 # ------------------------------------------------------------------------------------------------ the whole
 
 
+@pytest.mark.long
 def test_the_whole_study_runs_at_a_tiny_scale_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learning = {"first_episodes": 3, "episodes": 3, "updates": 1}
     tiny = replace(
