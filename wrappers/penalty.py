@@ -28,8 +28,8 @@ class Penalty(Transform):
     sizes.
 
     Args:
-        notions: ``"demographic_parity"`` compares whole groups; ``"conditional_parity"`` compares groups within each
-            value of the legitimate factors and adds up the costs.
+        notions: ``"demographic_parity"`` (None) compares whole groups; ``"conditional_parity"`` compares groups within
+            each value of the legitimate factors and adds up the costs.
         alpha: Weight of the cost, at least 0; at 0, the rewards do not change.
         times_group_size: Whether an agent's cost is multiplied by the size of its group (within its stratum). An
             agent's reward changes the mean of its group by only 1/size of the reward. With the factor, ``alpha`` has
@@ -42,8 +42,9 @@ class Penalty(Transform):
     wrapper = "FairnessPenalty"
 
     def __init__(
-        self, *, notions: str | Sequence[str] = "demographic_parity", alpha: float = 1.0, times_group_size: bool = True
+        self, *, notions: str | Sequence[str] | None = None, alpha: float = 1.0, times_group_size: bool = True
     ) -> None:
+        notions = "demographic_parity" if notions is None else notions
         named = notions[0] if isinstance(notions, (list, tuple)) and len(notions) == 1 else notions
         name = canonical_name("notions (without a history)", named, ("demographic_parity", "conditional_parity"))
         self.conditional, self.alpha = name == "conditional_parity", checked("alpha", alpha, NonNegative)
@@ -121,8 +122,7 @@ class FairnessPenalty(Wrapper):
             for name, (given, default) in {**of_gaps, "charge": (charge, None)}.items():
                 if given != default:
                     raise ValueError(f"{name} needs a history, such as history=SlidingWindow(500), got {given!r}")
-            compared: Any = "demographic_parity" if notions is None else notions
-            transform = Penalty(notions=compared, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
+            transform = Penalty(notions=notions, alpha=alpha, times_group_size=times_group_size)  # type: ignore[arg-type]
         elif not times_group_size:
             raise ValueError(f"times_group_size must be left out with a history or measure, got {times_group_size!r}")
         elif measure is None:
