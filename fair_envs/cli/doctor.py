@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 WIDTH = 80
-UNSEEN = ("dummy", "offscreen")  # SDL's drivers whose windows nobody sees
+UNSEEN = ("dummy", "offscreen")  # SDL's drivers that show no window
 
 
 @dataclass(frozen=True)

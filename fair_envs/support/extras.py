@@ -12,7 +12,7 @@ PACKAGE = "fair-envs"
 PURPOSES: Mapping[str, str] = {
     "render": "pictures, windows and films",
     "baselines": "training, evaluation of trained runs, comparisons and plots",
-    "networks": "epidemics: the communities of a network of your own",
+    "networks": "epidemics: communities in user-defined networks",
     "search": "the search for fairer parameters (fair-envs design)",
     "ray": "several machines (--engine ray)",
 }

@@ -42,26 +42,26 @@ def need_pictures(kind: Kind) -> None:
         pytest.skip("drawing needs the extra 'render', and a renderer")
 
 
-# -------------------------------------------------------------------------------------------------- the faces
+# --------------------------------------------------------------------------------------------- the interfaces
 
 
 def vector(kind: Kind, lanes: int = 3, **keywords: Any) -> Any:
-    """Return the face of `gym.make_vec`."""
+    """Return the interface of `gymnasium.make_vec`."""
     return gym.make_vec(kind.env_id, num_envs=lanes, **kind.short(keywords))
 
 
 def parallel(kind: Kind, **keywords: Any) -> Any:
-    """Return the PettingZoo face in which all act at once."""
+    """Return PettingZoo's parallel interface, in which all agents act at once."""
     return kind.module.parallel_env(**kind.short(keywords))
 
 
 def turns(kind: Kind, **keywords: Any) -> Any:
-    """Return the PettingZoo face in which agents act one after another."""
+    """Return PettingZoo's AEC interface, in which agents act one after another."""
     return kind.module.env(**kind.short(keywords))
 
 
 def rows(kind: Kind, of: Any, lanes: int = 3) -> Any:
-    """Return a face of Stable-Baselines3."""
+    """Return an interface of Stable-Baselines3, whose rows are ``"lanes"`` or ``"agents"``."""
     return make_sb3(kind.env_id, n_envs=lanes, rows=of, seed=5, **kind.short({}))
 
 
@@ -76,13 +76,13 @@ def joint_actions(kind: Kind, steps: int, lanes: int = 1, seed: int = 0) -> NDAr
 
 
 def individuals(kind: Kind) -> int:
-    """Return how many agents act."""
+    """Return the number of agents that act."""
     rules = kind.rules()
     return rules.agents(rules.params)
 
 
 def deciders(kind: Kind) -> bool:
-    """Return whether who acts decides on others: then there is one agent, who is told about all of them."""
+    """Return whether one agent decides on other people; its ``info`` is about all of them."""
     return not kind.rules().multi_agent
 
 
@@ -97,7 +97,7 @@ def ends_early(kind: Kind) -> bool:
 
 
 class Driver:
-    """Plays one face on with actions that depend on the time alone, so that copies can be compared."""
+    """Plays one interface with actions that depend only on the time, so that copies can be compared."""
 
     def __init__(self, kind: Kind, face: str) -> None:
         self.kind, self.face, self.time, self.over = kind, face, 0, False
@@ -122,7 +122,7 @@ class Driver:
             self.env.reset(seed=5)
 
     def step(self) -> Any:
-        """Play one step and return all it returns; where an episode is over, begin the next first."""
+        """Play one step and return all it returns; if an episode has ended, begin the next one first."""
         self.time += 1
         env = self.env
         if self.over:
@@ -147,7 +147,7 @@ class Driver:
         return played
 
     def sample(self, space: gym.Space[Any], salt: int = 0) -> Any:
-        """Return an action that this time and salt alone decide on."""
+        """Return an action that depends only on the time and the salt."""
         space.seed(1000 * salt + self.time)
         return space.sample()
 
@@ -177,10 +177,8 @@ def test_pettingzoo_parallel_api_test(kind: Kind) -> None:
     PETTINGZOO.parallel_api_test(parallel(kind), num_cycles=40)
 
 
-@pytest.mark.filterwarnings("ignore:Observation numpy array is all zeros")  # zero can be what there is to see
-@pytest.mark.filterwarnings(
-    "ignore:Action space for each agent probably should be"
-)  # several choices are none of those
+@pytest.mark.filterwarnings("ignore:Observation numpy array is all zeros")  # zeros can be a valid observation
+@pytest.mark.filterwarnings("ignore:Action space for each agent probably should be")  # it can be a MultiDiscrete
 def test_pettingzoo_api_test(kind: Kind) -> None:
     PETTINGZOO.api_test(turns(kind), num_cycles=200)
 
@@ -280,7 +278,7 @@ def stacked(rewards: dict[str, Any], names: list[str]) -> NDArray[Any]:
 
 
 def test_all_interfaces_play_the_same_episode(kind: Kind) -> None:
-    """All see and earn what the lane of seed 5 does, and report the same facts."""
+    """Observations, rewards and records are those of the lane of seed 5."""
     batch, one, many, asked = vector(kind), single(kind), parallel(kind), turns(kind)
     names, agents = many.possible_agents, individuals(kind)
     actions = joint_actions(kind, 4, lanes=3)
@@ -536,7 +534,7 @@ def test_agents_report_action_probabilities_for_one_decision(kind: Kind) -> None
 
 @pytest.mark.parametrize("face", FACES)
 def test_nothing_is_shared_between_calls(kind: Kind, face: str) -> None:
-    """Whoever writes into what was returned changes nothing that comes later."""
+    """Writing into returned arrays changes nothing that is returned later."""
     kept, spoilt = Driver(kind, face), Driver(kind, face)
     for _ in range(2 * HORIZON):
         played = spoilt.step()
@@ -555,7 +553,7 @@ def test_calls_return_memory_of_their_own(kind: Kind, face: str) -> None:
 
 
 def test_the_oracle_returns_memory_of_its_own(kind: Kind) -> None:
-    """Whoever writes into it changes nothing, and it stays what it was when time goes on."""
+    """Writing into its arrays changes no state."""
     driver = Driver(kind, "vector")
     env = driver.env.unwrapped
     hidden, state = env.oracle(), env.get_state()
