@@ -88,7 +88,7 @@ def _check_module(module: str) -> None:
 
 
 def _register(env_id: str, entry: Entry) -> None:
-    """Register an environment with Gymnasium and PettingZoo, see `register`."""
+    """Register the ids of an environment that are not registered yet, see `register`."""
     module, again = entry.module, env_id in gym.registry
     faces = {"entry_point": f"{module}:Env", "vector_entry_point": f"{module}:Vector"}
     vectors: dict[str, Any] = {
@@ -111,8 +111,7 @@ def _register(env_id: str, entry: Entry) -> None:
 def register_all() -> None:
     """Register every id of the table."""
     for env_id, entry in TABLE.items():
-        if env_id not in gym.registry:
-            _register(env_id, entry)
+        _register(env_id, entry)
 
 
 def find(env_id: str) -> Entry:

@@ -245,7 +245,7 @@ def parallel_plot(found: CoverageSet) -> Any:
     """Return a plot with one vertical scale for each objective and one line for each point; up is better.
 
     Each scale holds 0 and all intervals, so that small differences look small. The grey bar beside it is as high as a
-    typical interval: points that are closer to each other may differ by chance alone. Lines of the front are coloured
+    typical interval: points that are closer to each other may differ only by chance. Lines of the front are coloured
     by the first requested objective.
     """
     from matplotlib import colormaps

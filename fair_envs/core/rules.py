@@ -226,8 +226,8 @@ class Rules:
     def action_masks(self, records: NDArray[np.void]) -> NDArray[np.int8]:
         """Return which actions the agents can choose among without a loss, as learners with masks need it.
 
-        By default, all actions are possible, and only the first one for agents that have left. Override it where the
-        rules have actions without an effect of their own, and call this function first. Use only what the agents
+        By default, all actions are possible, and only the first one for agents that have left. Override it where some
+        actions have no effect, or the same as others, and call this function first. Use only what the agents
         observe.
 
         Args:

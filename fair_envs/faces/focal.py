@@ -59,9 +59,12 @@ class Focal:
         """
         if self._lanes.rules.leaving_field is None:
             return
-        left = ~self._lanes.active()[:, self.agent]
-        left &= True if stepping is None else stepping
+        left = self.left() if stepping is None else self.left() & stepping
         played.terminated[left], played.truncated[left] = True, False
+
+    def left(self) -> Flags:
+        """Return the lanes whose focal agents have left, shape (B,)."""
+        return ~self._lanes.active()[:, self.agent]
 
 
 def focal_control(lanes: Lanes, check: ActionCheck, control: str, focal: str, others: str | Others) -> Focal | None:

@@ -183,14 +183,14 @@ class LanesVecEnv(OfLanes, VecEnv):
         self.interactions, self.agent_reward, self.own_reward = played.facts, played.reward, played.reward
         done = played.terminated | played.truncated
         infos = self._infos(played)
-        shown = self._shown(played)
+        shown, earned = self._shown(played), self.row_reward(played.reward)
         if self.infos != "ends":
-            self._returns += self._own_reward(played)
+            self._returns += earned
             self._lengths += 1
         if done.any():
             shown = self._restart(played, done, shown, infos)
         self.active = self.lanes.active()
-        return shown, self._reward(played), self._of_rows(done), infos
+        return shown, self.scaled(earned), self._of_rows(done), infos
 
     def _restart(self, played: Step, done: Flags, shown: NDArray[Any], infos: list[dict[str, Any]]) -> NDArray[Any]:
         """Restart the lanes that are done; return the rows' observations, and add the ends of episodes to the infos."""
@@ -295,13 +295,13 @@ class LanesVecEnv(OfLanes, VecEnv):
         """Return the observations of the rows, as a new array."""
         return step.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))
 
-    def _own_reward(self, step: Step) -> Floats:
-        """Return the environment's rewards of the rows."""
-        return step.reward.mean(axis=1)  # type: ignore[no-any-return]
+    def row_reward(self, reward: Floats) -> Floats:
+        """Return the rewards of the rows, shape (rows,), given those of the agents, shape (B, agents)."""
+        return reward.mean(axis=1)  # type: ignore[no-any-return]
 
-    def _reward(self, step: Step) -> Floats32:
-        """Return the rows' rewards for the learner."""
-        return (self._own_reward(step) * self.reward_scale).astype(np.float32)
+    def scaled(self, earned: Floats) -> Floats32:
+        """Return rewards of the rows as the learner receives them."""
+        return (earned * self.reward_scale).astype(np.float32)
 
     def _of_rows(self, lanes: Flags) -> Flags:
         """Return the lanes' values for each of their rows, as a new array."""
@@ -380,8 +380,9 @@ class AgentsVecEnv(LanesVecEnv):
     ) -> list[dict[str, Any]]:
         return record.of_people(facts, probs) if self.lanes.rules.multi_agent else [record(facts, probs)]
 
-    def _own_reward(self, step: Step) -> Floats:
-        return step.reward.reshape(-1)
+    def row_reward(self, reward: Floats) -> Floats:
+        """Return the rewards of the agents, lane by lane."""
+        return reward.reshape(-1)
 
 
 def appended(rules: Rules, append: Append, append_group: bool) -> Append:

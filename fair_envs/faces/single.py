@@ -147,7 +147,7 @@ class SingleEnv(OfLanes, gym.Env[Any, Any]):
     def set_state(self, state: NDArray[np.void]) -> NDArray[Any]:
         """Return to a state and return its observation; the episode continues from there."""
         self.lanes.restore(state)
-        left = self.focal is not None and not self.lanes.active()[0, self.focal.agent]
+        left = self.focal is not None and self.focal.left()[0]
         self._running = not (self.closed or state["over"][0] or left)
         return self._see(self.lanes.blank_step()._replace(observation=self.lanes.observe()))
 

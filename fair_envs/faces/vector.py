@@ -235,7 +235,7 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
         self.lanes.restore(state)
         self._over = state["over"].astype(bool)
         if self.focal is not None:
-            self._over |= ~self.lanes.active()[:, self.focal.agent]
+            self._over |= self.focal.left()
         self._started = True
         return self._see(self.lanes.observe())
 

@@ -24,7 +24,7 @@ from fair_envs.leaderboard.jobs import (
     included,
     scales,
 )
-from fair_envs.leaderboard.rows import BOUND, COLUMNS, Row, markdown, rows_of
+from fair_envs.leaderboard.rows import BOUND, COLUMNS, Row, as_json, markdown, rows_of
 from fair_envs.leaderboard.scores import Score, TaskBoard, boards_of, scores
 from fair_envs.metrics import Estimate
 from fair_envs.registration import TABLE as IDS
@@ -340,12 +340,10 @@ def task_table(rows: Sequence[Row]) -> str:
 
 
 def _json(value: Estimate | float | Mapping[float, int]) -> object:
-    """Return a field of a score for JSON, which has no NaN."""
-    if isinstance(value, Estimate):
-        return value.as_dict()
+    """Return a field of a score for JSON."""
     if isinstance(value, Mapping):
         return {f"{name:g}": number for name, number in value.items()}
-    return None if np.isnan(value) else value
+    return as_json(value)
 
 
 def _change(part: float) -> str:

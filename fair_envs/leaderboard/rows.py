@@ -90,7 +90,7 @@ class Row(NamedTuple):
 
     def as_dict(self) -> dict[str, object]:
         """Return the cells for JSON, which has no NaN."""
-        return {title: _json(cell) for title, cell in self.cells.items()}
+        return {title: as_json(cell) for title, cell in self.cells.items()}
 
 
 def rows_of(board: TaskBoard) -> list[Row]:
@@ -175,7 +175,8 @@ def markdown(rows: Sequence[Row], columns: Collection[str]) -> str:
     return tables.markdown(titles, [[row.text(title) for title in titles] for row in rows])
 
 
-def _json(cell: Cell) -> object:
+def as_json(cell: Cell) -> object:
+    """Return a cell for JSON, which has no NaN."""
     if isinstance(cell, Estimate):
         return cell.as_dict()
     return cell if isinstance(cell, str) or not np.isnan(cell) else None

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from fair_envs.core.interactions import FairSpec
-from fair_envs.metrics.group import DEFINITIONS, GroupGaps, GroupNotion, Groups, group_members
+from fair_envs.metrics.group import DEFINITIONS, GroupGaps, GroupNotion, Groups, decisions_needed, group_members
 from fair_envs.metrics.history import History, Memory
 from fair_envs.metrics.individual import INDIVIDUAL
 from fair_envs.metrics.notions import canonical_name
@@ -66,8 +66,7 @@ def decision_notions(notions: Notions, *, groups: Groups = None) -> tuple[Decisi
 
 def default_notion(spec: FairSpec) -> str:
     """Return a notion that applies to an environment's decisions: one of groups if 1 is the positive decision."""
-    of_groups = not (spec.amounts or (spec.same_individuals and spec.actions > 2))
-    return "demographic_parity" if of_groups else "consistency"
+    return "consistency" if decisions_needed(spec) else "demographic_parity"
 
 
 def _decision_notion(notion: Any, groups: Groups) -> DecisionNotion:

@@ -279,6 +279,23 @@ def _values(spec: FairSpec, name: str) -> tuple[str, ...]:
 # Notions --------------------------------------------------------------------------------------------------------------
 
 
+def decisions_needed(spec: FairSpec) -> str:
+    """Return which decisions group notions need, and what to use instead; "": the environment has such decisions."""
+    if spec.amounts:
+        return (
+            "decisions where 1 is the positive one; in this environment they are amounts from 0 to "
+            f"{spec.actions - 1}. Use an individual notion (individual_fairness, consistency) or a measure of shares, "
+            "such as fair_envs.metrics.ShareDeviation"
+        )
+    if spec.same_individuals and spec.actions > 2:
+        return (
+            "decisions about people, where 1 is the positive one; in this environment, they choose one of "
+            f"{spec.actions} actions themselves. Compare returns instead: FairnessPenalty(env), VectorReward(env, "
+            'per="group"), or fair_envs.metrics.demographic_parity(returns)'
+        )
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GroupNotion:
     """A group notion with its groups: ``GroupNotion(name="equal_opportunity").gap(history)``.
@@ -330,18 +347,8 @@ class GroupNotion:
             spec.default_attribute(
                 chosen_with=f"groups={first!r}, or groups={tuple(spec.sensitive)} for all combinations"
             )
-        if spec.amounts:
-            raise ValueError(
-                f"{self.name} needs decisions where 1 is the positive one; in this environment they are amounts from 0 "
-                f"to {spec.actions - 1}. Use an individual notion (individual_fairness, consistency) or a measure of "
-                "shares, such as fair_envs.metrics.ShareDeviation"
-            )
-        if spec.same_individuals and spec.actions > 2:
-            raise ValueError(
-                f"{self.name} needs decisions about people, where 1 is the positive one; in this environment, they "
-                f"choose one of {spec.actions} actions themselves. Compare returns instead: FairnessPenalty(env), "
-                'VectorReward(env, per="group"), or fair_envs.metrics.demographic_parity(returns)'
-            )
+        if needed := decisions_needed(spec):
+            raise ValueError(f"{self.name} needs {needed}")
         if self.definition.feedback and spec.feedback == "none":
             raise ValueError(f"{self.name} needs feedback (the correct decisions); this environment reveals none")
         if self.definition.conditional and not spec.legitimate:

@@ -116,9 +116,7 @@ class SB3Adapter(VecEnvWrapper):
 
     def _rows(self, reward: Floats) -> Floats32:
         """Return the rewards of the rows for the learner."""
-        if isinstance(self._face, AgentsVecEnv):
-            return (reward * self._face.reward_scale).astype(np.float32).reshape(-1)
-        return (reward.mean(axis=1) * self._face.reward_scale).astype(np.float32)  # type: ignore[no-any-return]
+        return self._face.scaled(self._face.row_reward(reward))
 
     def _join(self, out: Batch) -> NDArray[Any]:
         return out.observation.reshape(self.num_envs, *(self.observation_space.shape or ()))

@@ -53,7 +53,7 @@ COLUMNS = (
     (SO_FAR, "discovered", "so far"),
 )
 
-MOST_LISTED, MOST_SIGNS = 12, 10  # most locations with rows of their own, and signs in a cell
+MOST_LISTED, MOST_SIGNS = 12, 10  # most locations that have a row each, and signs in a cell
 COLOURS: tuple[Rgb, ...] = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 FOUND: Rgb = (0, 110, 90)
 MISSED: Rgb = (200, 70, 20)
@@ -135,7 +135,7 @@ class Trend(NamedTuple):
 
 
 class Record(NamedTuple):
-    """The record of a location, or of all locations that have no row of their own."""
+    """The record of a location, or of all locations without a row."""
 
     name: str
     colour: Rgb | None  # None: several locations
