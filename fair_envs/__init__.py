@@ -5,7 +5,8 @@ Importing this package registers its environments with Gymnasium and, from Petti
     import gymnasium as gym, fair_envs
     env = gym.make("FairHarvest-v0")
 
-`evaluate` measures any policy, and `compare` several runs; they are imported on first access.
+`evaluate` measures any policy, `export` returns its decisions as a table, and `compare` compares runs; they are
+imported on first access.
 """
 
 import importlib
@@ -24,6 +25,7 @@ __all__ = [
     "add_task",
     "compare",
     "evaluate",
+    "export",
     "make_rules",
     "make_sb3",
     "register",
@@ -38,6 +40,7 @@ _HOMES = {
     "add_task": "fair_envs.tasks",
     "compare": "fair_envs.experiments.comparing",
     "evaluate": "fair_envs.assessment",
+    "export": "fair_envs.assessment",
     "task_of": "fair_envs.tasks",
 }
 """The modules of names that are imported on first access, because they import Numba."""

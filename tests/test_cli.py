@@ -635,6 +635,21 @@ def test_of_several_policies_the_main_numbers_are_printed_and_all_on_request(emp
     assert "Bounds, which use the ground truth that methods do not observe: equal-opportunity." in main.flat
 
 
+def test_a_runs_decisions_are_exported_and_kept_with_its_evaluation(run_folder: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    options = ("--episodes", "2", "--no-progress")
+    said = Said("export", run_folder, *options)
+    assert said.text.strip() == f"saved {run_folder}/export-1.csv", said.text
+    assert Said("evaluate", run_folder, *options, "--record", "--out", "found").code == 0
+    (file,) = Path("found").glob("record.*")
+    record = pandas.read_csv(file) if file.suffix == ".gz" else pandas.read_parquet(file)
+    table = pandas.read_csv(run_folder / "export-1.csv")
+    assert set(record.pop("policy")) == {str(run_folder)}
+    assert {"probability[0]", "reward", "sensitive[half_speed]"} < set(table.columns)
+    pandas.testing.assert_frame_equal(record, table, check_dtype=False)
+    assert "policy must be left out for a run, got random" in mistake("export", run_folder, "--policy", "random")
+
+
 def test_evaluations_are_numbered_and_none_is_overwritten(run_folder: Path, empty_folder: Path) -> None:
     (empty_folder / "kept").mkdir()
     assert "which exists" in mistake("evaluate", run_folder, "--episodes", "1", "--out", "kept")

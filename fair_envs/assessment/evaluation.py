@@ -9,15 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.assessment.bounds import WELFARE_BOUNDS, bounds_of, within
-from fair_envs.assessment.played import System, exactly, naming_task_parameters, system_of
-from fair_envs.assessment.policies import (
-    is_run,
-    kind_of,
-    name_of,
-    parameters_of_run,
-    policy_of,
-    training_of_run,
-)
+from fair_envs.assessment.played import System, prepared, system_of
+from fair_envs.assessment.policies import is_run, kind_of, name_of, training_of_run
 from fair_envs.assessment.pooling import (
     Difference,
     Largest,
@@ -59,7 +52,7 @@ from fair_envs.metrics.rates import (
 from fair_envs.support.aliases import Floats, Ints, OnProgress
 from fair_envs.support.parameters import NonNegativeInt, checked
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.tasks import Task, environment_id, task_of
+from fair_envs.tasks import Task
 
 RESAMPLES = 2000
 REPLAYS = 20  # shuffles with which measures are computed again, which takes longer than pooled rates
@@ -147,17 +140,15 @@ def evaluate(
     shuffles = checked("shuffles", shuffles, NonNegativeInt)
     if not isinstance(twins, bool) and twins != "auto":
         raise ValueError(f"twins must be True, False or 'auto', got {twins!r}")
-    deterministic, name = checked("deterministic", deterministic, bool), checked("name", name, str)
+    name = checked("name", name, str)
     check_level(level)
     check_seeds(seed, episodes)
     run = Path(policy) if isinstance(policy, str | Path) and is_run(str(policy)) else None
-    system = _system(env, run, task=task, parameters=parameters)
+    system, chosen = prepared(env, policy, task=task, parameters=parameters, deterministic=deterministic)
     plan = Plan(system, lanes=min(lanes, episodes), shuffles=shuffles, level=level, seed=seed)
     reason = no_twins(system)
     if twins is True and reason:
         raise ValueError(f"twins must be False or 'auto' here, got True: {reason}")
-    with naming_task_parameters(system.task, system.env_id, system.parameters if isinstance(env, str) else {}):
-        chosen = policy_of(policy, system.rules, deterministic=deterministic)
     played = plan.play(chosen, episodes=episodes, threads=threads, each=each)
     rows = list(plan.rows(played))
     if twins and not reason:
@@ -173,23 +164,11 @@ def evaluate(
         rate=plan.rate.name,
         groups=plan.recorder.group_names,
         rows=tuple(rows),
-        about={**about, "deterministic": deterministic, "summary": system.task.summary},
+        about={**about, "deterministic": bool(deterministic), "summary": system.task.summary},
         curve=plan.curve(played),
         of_episodes=plan.of_episodes,
         notes=(*plan.notes(), *(not_twinned(system) if twins and not reason else ())),
     )
-
-
-def _system(env: Any, run: Path | None, *, task: Task | str | None, parameters: Mapping[str, Any] | None) -> System:
-    """Return what is evaluated; an environment that is given by its id has the parameters of the run's training."""
-    if isinstance(env, str) and run is not None:
-        env_id = environment_id(env)
-        trained = parameters_of_run(run, env_id)
-        if trained is not None:
-            values = {**trained, **(parameters or {})}
-            system = system_of(exactly(env_id, values), task=task_of(env_id) if task is None else task)
-            return replace(system, env_id=env_id, parameters=values)
-    return system_of(env, task=task, parameters=parameters)
 
 
 def check(env: Any, *, task: Task | str | None = None, parameters: Mapping[str, Any] | None = None) -> None:
@@ -326,18 +305,15 @@ class Plan:
         followed: dict[str, list[Followed]] = {name: [] for name in self.measures}
         noisy: dict[str, list[list[Followed]]] = {name: [] for name in self.measures}
         batches, success = [], self.task.performance == "success"
-        for first in range(0, episodes, self.lanes):
-            some = seeds[first : first + self.lanes]
-            padded = np.concatenate([some, np.repeat(some[-1:], self.lanes - len(some))])
-            world = self.system.world(padded, policy, success=success, threads=threads)
-            batch = self.recorder.play(self.system, policy, world, episodes=len(some))
+        for part in self.system.parts(seeds, policy, lanes=self.lanes, success=success, threads=threads):
+            batch = self.recorder.play(self.system, policy, part.world, episodes=part.episodes)
             for name, measure in self.measures.items():
                 followed[name] += batch.follow(measure)
             for name, measure in again.items():
                 cell = cells_of(batch.people.episode, self._strata(measure, batch.people))
-                orders = np.stack(list(shuffled(cell, count=copies, seed=self.seed + first)))
+                orders = np.stack(list(shuffled(cell, count=copies, seed=self.seed + part.first)))
                 noisy[name].append(batch.follow(measure, orders=orders))
-            batches.append(_without_steps(batch, first))
+            batches.append(_without_steps(batch, part.first))
             each()
         return _joined(batches, episodes, followed, noisy)
 

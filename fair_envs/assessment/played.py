@@ -4,18 +4,20 @@ import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.assessment.policies import is_run, parameters_of_run, policy_of
 from fair_envs.core import Lanes, Rules
 from fair_envs.core.interactions import PREFIX
 from fair_envs.evaluation import LanesWorld, ModelMismatchError, Policy, Transition, World, begun
 from fair_envs.registration import TABLE, id_of, make_rules
 from fair_envs.support.aliases import Flags, Floats, Ints
-from fair_envs.support.parameters import shown
+from fair_envs.support.parameters import checked, shown
 from fair_envs.support.seeds import policy_numbers
 from fair_envs.tasks import TASKS, AnyRules, Task, default_task, environment_id, parameters_of, task_of
 from fair_envs.wrappers import Annotate
@@ -83,6 +85,28 @@ class System:
         lanes = begun(self.rules, seeds, threads=threads)  # type: ignore[arg-type]  # without `env`, they are rules
         return SeenWorld(lanes, append_group=policy.append_group, labels=self.hidden, success=success)
 
+    def parts(
+        self, seeds: NDArray[np.uint64], policy: Policy, *, lanes: int, success: bool = False, threads: int = 1
+    ) -> "Iterator[Part]":
+        """Yield the worlds in which an episode for each seed is played, ``lanes`` at once; each must be played first.
+
+        All worlds have the same number of lanes; those of the last one that are left over repeat its last seed.
+        """
+        count = self.lanes(lanes)
+        for first in range(0, len(seeds), count):
+            some = seeds[first : first + count]
+            padded = np.concatenate([some, np.repeat(some[-1:], count - len(some))])
+            world = self.world(padded, policy, success=success, threads=threads)
+            yield Part(first, len(some), world)
+
+
+class Part(NamedTuple):
+    """Some of the episodes that are played."""
+
+    first: int  # the number of the first one
+    episodes: int
+    world: "AnyWorld"  # its further lanes are not played
+
 
 def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[str, Any] | None = None) -> System:
     """Return what is evaluated.
@@ -124,6 +148,35 @@ def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[s
             "instead, which is played with its wrappers"
         )
     return _of_rules(lanes.rules, chosen)
+
+
+def prepared(
+    env: Any,
+    policy: Any,
+    *,
+    task: Task | str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    deterministic: bool = False,
+) -> tuple[System, Policy]:
+    """Return what is evaluated, and the policy that plays in it.
+
+    An environment that is given by its id has the parameters of the training if the policy is a run. For the arguments
+    and errors, see `fair_envs.assessment.evaluate`.
+    """
+    system = _system(env, policy, task=task, parameters=parameters)
+    with naming_task_parameters(system.task, system.env_id, system.parameters if isinstance(env, str) else {}):
+        return system, policy_of(policy, system.rules, deterministic=checked("deterministic", deterministic, bool))
+
+
+def _system(env: Any, policy: Any, *, task: Task | str | None, parameters: Mapping[str, Any] | None) -> System:
+    if isinstance(env, str) and isinstance(policy, str | Path) and is_run(str(policy)):
+        env_id = environment_id(env)
+        trained = parameters_of_run(Path(policy), env_id)
+        if trained is not None:
+            values = {**trained, **(parameters or {})}
+            system = system_of(exactly(env_id, values), task=task_of(env_id) if task is None else task)
+            return replace(system, env_id=env_id, parameters=values)
+    return system_of(env, task=task, parameters=parameters)
 
 
 def task_given(task: Task | str | None) -> Task | None:
@@ -242,13 +295,20 @@ class SeenWorld(LanesWorld):
     Attributes:
         labels: The labels of the people of the last step, shape (B, M), or None.
         success: Which lanes' teams have succeeded, shape (B,).
+        probabilities: The action probabilities that the policy has reported, shape (B, agents, ..., A), or None.
     """
+
+    probabilities: Floats | None = None
 
     def __init__(self, lanes: Lanes, *, append_group: bool, labels: bool, success: bool) -> None:
         super().__init__(lanes, append_group=append_group)
         self._read, self._succeeds = labels, success
         self.labels: Ints | None = None
         self.success: Flags = np.zeros(lanes.count, bool)
+
+    def report(self, probabilities: Floats) -> None:
+        """Keep the action probabilities of the next step."""
+        self.probabilities = np.asarray(probabilities)
 
     def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
         """Play one step of the active lanes."""
@@ -258,6 +318,13 @@ class SeenWorld(LanesWorld):
         if self._succeeds and step.ended.any():
             self.success |= step.ended & lanes.rules.team_outcome(lanes.records).success
         return step
+
+
+def as_given(action: NDArray[Any], space: gym.Space[Any]) -> Any:
+    """Return the actions of all agents, shape (agents, ...), as a Gymnasium environment takes them."""
+    if isinstance(space, gym.spaces.Discrete):
+        return int(action.reshape(-1)[0])
+    return action.reshape(space.shape).astype(space.dtype)
 
 
 def innermost(env: Any) -> "tuple[Bound | None, str]":
@@ -289,10 +356,12 @@ class SingleWorld(World):
     Attributes:
         labels: Always None.
         success: Whether the team has succeeded, shape (1,).
+        probabilities: The action probabilities that the policy has reported, shape (1, 1, ..., A), or None.
     """
 
     count = 1
     labels: None = None
+    probabilities: Floats | None = None
 
     def __init__(self, env: Any, seed: int, *, success: bool) -> None:
         self.env, self._seed, self._time, self._succeeds = env, seed, 0, success
@@ -311,6 +380,10 @@ class SingleWorld(World):
         shape = (1, agents, *space.shape) if several and agents == 1 else (1, agents)
         return policy_numbers(self._seed, self._time).random(shape)
 
+    def report(self, probabilities: Floats) -> None:
+        """Keep the action probabilities of the next step."""
+        self.probabilities = np.asarray(probabilities)
+
     def step(self, action: Any, active: Flags, episode: Ints) -> Transition:
         """Play one step.
 
@@ -321,12 +394,8 @@ class SingleWorld(World):
         if numbers.shape[:1] != (1,) or numbers.size != np.prod(space.shape or 1):
             wanted = (1, 1, *(space.shape or ()))
             raise ValueError(f"policy must return actions of shape {wanted}, got an array of shape {numbers.shape}")
-        before, chosen = self.observation, numbers[0]
-        if isinstance(space, gym.spaces.Discrete):
-            given: Any = int(chosen.reshape(-1)[0])
-        else:
-            given = chosen.reshape(space.shape).astype(space.dtype)
-        observation, reward, terminated, truncated, info = self.env.step(given)
+        before = self.observation
+        observation, reward, terminated, truncated, info = self.env.step(as_given(numbers[0], space))
         self._time += 1
         self.observation = self._shown(observation)
         ended = active & (terminated or truncated)

@@ -99,6 +99,18 @@ class Followed(NamedTuple):
     final: Floats  # at the end of the batch
 
 
+def people_in(info: Mapping[str, Any], keys: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return columns of ``info`` by name without their prefix, each with an axis of people, shape (B, M, ...).
+
+    Raises:
+        ValueError: A key is missing.
+    """
+    missing = [key for key in keys if key not in info]
+    if missing:
+        raise ValueError(f"info must have the key {missing[0]!r}, got {sorted(map(str, info))}")
+    return columns_of_people({key: np.asarray(info[key]) for key in keys})
+
+
 class Recorder:
     """Records the steps of a batch.
 
@@ -142,10 +154,7 @@ class Recorder:
         if labels is not None:
             own = np.asarray(columns["fair_feedback"])
             info = {**columns, "fair_feedback": labels.reshape(own.shape)}
-        missing = [key for key in self._read if key not in info]
-        if missing:
-            raise ValueError(f"info must have the key {missing[0]!r}, got {sorted(map(str, info))}")
-        people = columns_of_people({key: np.asarray(info[key]) for key in self._read})
+        people = people_in(info, self._read)
         group_code, group = people["group"], people["group"]
         if self._by_attribute:
             group = groups_by_attributes(people["sensitive"], self._table, sizes=self._sizes)

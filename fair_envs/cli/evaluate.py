@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -99,6 +100,12 @@ def evaluate(
             "contain them.",
         ),
     ] = False,
+    record: Annotated[
+        bool,
+        typer.Option(
+            "--record", help="Also write the decisions about each person, the table of `export`, of each policy."
+        ),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="A new folder; default: RUN/evaluation-N or runs/ID-N.")] = None,
     engine: EngineOption = None,
     jobs: Annotated[int | None, typer.Option(help="Number of parallel evaluations. [1]", min=1)] = None,
@@ -123,9 +130,11 @@ def evaluate(
     options: dict[str, Any] = {"engine": engine or PROCESSES, "jobs": jobs or 1, "progress": progress}
     numbers: dict[str, Any] = {"episodes": episodes, "seed": seed}
     check_engine_and(task, engine or PROCESSES, jobs or 1)
+    if record:
+        import pandas  # noqa: F401  # before anything is played
     if (run / "config.json").is_file():
         refuse(notions, of="a run")
-        given: dict[str, Any] = {"task": task, "beside": beside, "every": every, "out": out}
+        given: dict[str, Any] = {"task": task, "beside": beside, "every": every, "record": record, "out": out}
         of_run(run, shown, param, numbers=numbers, options=options, **given)
         return
     env_id = known_environment(what)
@@ -137,6 +146,8 @@ def evaluate(
     found = evaluated(side, **options)
     report = of_notions(side, **notions, **options) if any(notions.values()) else None
     save_all(found, report, folder)
+    if record:
+        save_record(side, folder, progress=progress)
     show_evaluations(found, every=every)
     show_report_and_folder(report, folder, shown=True)
 
@@ -252,6 +263,7 @@ def of_run(
     task: str | None,
     beside: bool,
     every: bool,
+    record: bool,
     out: Path | None,
     numbers: Mapping[str, Any],
     options: Mapping[str, Any],
@@ -262,7 +274,9 @@ def of_run(
     folder, method = new_path(out, stem="evaluation", folder=run), method_of(run)
     found: list[Any] = []
     if method.policy is None:
-        refuse({"policy": list(policies), "beside": beside, "task": task}, of=f"a run of {method.name}")
+        refuse(
+            {"policy": list(policies), "beside": beside, "task": task, "record": record}, of=f"a run of {method.name}"
+        )
     else:
         settings = method.load(run)[1]
         names = [str(run), *policies]
@@ -272,6 +286,8 @@ def of_run(
     if method.policy is not None:
         found = evaluated(side, **options)
     save_all(found, report, folder)
+    if record:
+        save_record(side, folder, progress=options["progress"])
     show_evaluations(found, every=every)
     short = report is not None and report.table().row_count <= SHORT_REPORT
     show_report_and_folder(report, folder, ONE_TRAINING, shown=every or short or not found)
@@ -287,6 +303,29 @@ def save_all(found: Sequence[Any], report: Any, folder: Path) -> None:
         save(found, folder)
         with suppress(ImportError):
             save_plots(found, folder)
+
+
+def save_record(side: Side, folder: Path, *, progress: bool) -> None:
+    """Write the decisions about each person in the test episodes of each policy into a folder.
+
+    They are in ``record.parquet``, or in ``record.csv.gz`` if pyarrow is not installed: the tables of
+    `fair_envs.export`, with a column for the policy, and with the labels of everyone if they are known.
+    """
+    import pandas
+
+    from fair_envs.assessment.exporting import Labels, export, knows_labels, save_table
+    from fair_envs.assessment.played import exactly, system_of
+
+    tables, episodes = [], side.episodes
+    with progress_bar("recording", total=episodes * len(side.policies), unit="episodes", shown=progress) as each:
+        for name in side.policies:
+            env = exactly(side.env_id, side.own[name])
+            labels: Labels = "all" if knows_labels(system_of(env)) else "revealed"
+            table = export(env, name, episodes=episodes, seed=side.seed, labels=labels, each=each)
+            table.insert(0, "policy", name)
+            tables.append(table)
+    form, suffix = ("parquet", "parquet") if find_spec("pyarrow") else ("csv", "csv.gz")
+    save_table(pandas.concat(tables, ignore_index=True), folder / f"record.{suffix}", form=form)
 
 
 def show_report_and_folder(report: Any, folder: Path, *notes: str, shown: bool) -> None:

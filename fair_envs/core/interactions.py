@@ -7,7 +7,7 @@ a Python scalar, because each of these breaks a library that reads ``info``.
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import itemgetter
@@ -260,6 +260,39 @@ def record(spec: FairSpec, **facts: Any) -> dict[str, NDArray[Any]]:
     if facts and spec.features and "features" not in facts:
         raise ValueError(f"features must be given, the spec has {', '.join(spec.features)}; got none")
     return {name: column[0] for name, column in reported.items()}
+
+
+def named_columns(spec: FairSpec, people: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return columns of n people as the columns of a table, with the names of values instead of codes.
+
+    Args:
+        spec: The environment's static description.
+        people: Columns of the record without their prefix, shape (n, ...), in the order of the table.
+
+    Returns:
+        Columns of shape (n,). Columns with an entry for each attribute, factor, feature or decision become several,
+        such as ``sensitive[gender]``; an unknown code becomes None. Other columns are unchanged.
+    """
+    table: dict[str, NDArray[Any]] = {}
+    for name, column in people.items():
+        if name in ("sensitive", "legitimate"):
+            for k, (attribute, values) in enumerate(getattr(spec, name).items()):
+                table[f"{name}[{attribute}]"] = _named(values, column[:, k])
+        elif name == "group":
+            table[name] = _named(spec.groups, column)
+        elif name == "features":
+            table |= {f"feature[{feature}]": column[:, k] for k, feature in enumerate(spec.features)}
+        elif name == "action_probs":
+            table |= {f"probability[{a}]": column[:, a] for a in range(spec.actions)}
+        else:
+            table[name] = column
+    return table
+
+
+def _named(values: Sequence[str], codes: NDArray[Any]) -> NDArray[Any]:
+    """Return the values' names by their codes; None for `MISSING`, the last one."""
+    names: NDArray[Any] = np.array([*values, None], object)[codes]
+    return names
 
 
 _NAMES = {

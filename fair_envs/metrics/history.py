@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fair_envs.core.compilation import Kernel, copyto, kernel, known_call, one_layout, readable, record_of, rule
-from fair_envs.core.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype
+from fair_envs.core.interactions import MISSING, PERSONAL, PREFIX, FairSpec, facts_dtype, named_columns
 from fair_envs.support.aliases import Columns, Facts, Flags, Floats, Floats32, Ints, Lane, Record, Records
 from fair_envs.support.parameters import NonNegativeInt, PositiveInt, UnitInterval, checked
 
@@ -292,13 +292,7 @@ class History:
         import pandas
 
         reported = self.columns(lane)
-        table: dict[str, Any] = {name: reported[name] for name in ("individual", "episode")}
-        for kind, attributes in (("sensitive", self.spec.sensitive), ("legitimate", self.spec.legitimate)):
-            for k, (name, values) in enumerate(attributes.items()):
-                table[f"{kind}[{name}]"] = np.array(values)[reported[kind][:, k]]
-        table |= {f"feature[{name}]": reported["features"][:, k] for k, name in enumerate(self.spec.features)}
-        table |= {f"probability[{a}]": reported["action_probs"][:, a] for a in range(self.spec.actions)}
-        return pandas.DataFrame(table | {name: reported[name] for name in ("action", "feedback", "outcome", "weight")})
+        return pandas.DataFrame(named_columns(self.spec, {name: reported[name] for name in IN_TABLES}))
 
     def ring(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return each lane's state, shape (B,), and its decisions, shape (B, capacity), for compiled notions.
@@ -629,6 +623,12 @@ class History:
 
 CHECKED = ("action", "feedback", "sensitive", "legitimate", "features", "action_probs")
 """The columns that are checked, in the order of the compiled check."""
+
+IN_TABLES = (
+    *("individual", "episode", "sensitive", "legitimate", "features", "action_probs"),
+    *("action", "feedback", "outcome", "weight"),
+)
+"""The columns of `History.columns` in the order of `History.frame`."""
 
 LATE = ("late_individual", "late_feedback", "late_count")
 """The columns of delayed labels: the people, the labels, and the number of rows that are used."""

@@ -12,13 +12,14 @@ PACKAGE = "fair-envs"
 PURPOSES: Mapping[str, str] = {
     "render": "pictures, windows and films",
     "baselines": "training, evaluation of trained runs, comparisons and plots",
+    "datasets": "decisions as Parquet files and Minari datasets (fair-envs export)",
     "networks": "epidemics: communities in user-defined networks",
     "search": "the search for fairer parameters (fair-envs design)",
     "ray": "several machines (--engine ray)",
 }
 """What each extra is for, except those for developers of fair-envs, and ``all``."""
 
-MODULES: Mapping[str, str] = {"pygame-ce": "pygame", "scikit-learn": "sklearn"}
+MODULES: Mapping[str, str] = {"pillow": "PIL", "pygame-ce": "pygame", "scikit-learn": "sklearn"}
 """Modules that have another name than the library."""
 
 
