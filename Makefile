@@ -8,7 +8,7 @@ INSTALLED := .venv/.installed
 # hundreds of processes that tests start reads the modules' bytecode rather than compile them again.
 QUIETLY := OMP_NUM_THREADS=1 SDL_VIDEODRIVER=dummy MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo test test-uncompiled test-compiled test-long fuzz lint format bench docs docs-serve clean
+.PHONY: demo test test-uncompiled test-compiled test-long test-libraries fuzz lint format bench docs docs-serve clean
 
 demo: $(INSTALLED)
 	$(BIN)/fair-envs demo
@@ -28,6 +28,15 @@ test-compiled: $(INSTALLED)
 # What takes more than a minute each.
 test-long: $(INSTALLED)
 	$(QUIETLY) $(BIN)/python -m pytest -m long
+
+# `make test-libraries NAME=torchrl`: every id in another library, in an environment of its own with the versions that
+# were tried. The names are those of tests/libraries/requirements/. The warnings of other libraries are not errors.
+LIBRARY := .venv-$(NAME)/bin/python
+
+test-libraries:
+	$(PYTHON) -m venv .venv-$(NAME)
+	$(LIBRARY) -m pip install --requirement tests/libraries/requirements/$(NAME).txt --editable . pytest hypothesis
+	$(QUIETLY) $(LIBRARY) -m pytest -W default tests/libraries/test_$(NAME).py
 
 # What tests/testing/test_every_id.py plays; about a minute where the rules are compiled.
 fuzz: $(INSTALLED)
@@ -56,7 +65,7 @@ docs-serve: docs
 	$(BIN)/python -m http.server --directory $(SITE)
 
 clean:
-	rm -rf .venv docs/_build docs/api docs/environments docs/leaderboard/index.md docs/leaderboard/*.png .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist fair_envs.egg-info
+	rm -rf .venv .venv-* docs/_build docs/api docs/environments docs/leaderboard/index.md docs/leaderboard/*.png .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist fair_envs.egg-info
 	find baselines benchmarks fair_envs tests wrappers -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an installation that broke off is taken up again.
