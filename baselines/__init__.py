@@ -4,16 +4,12 @@ Public names are imported from their modules on first access.
 """
 
 import importlib
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from fair_envs.metrics.measures import Measure
+from fair_envs.support.extras import need
 
-if any(find_spec(name) is None for name in ("stable_baselines3", "sb3_contrib", "torch")):
-    raise ImportError(
-        "fair_envs.baselines needs Stable-Baselines3 with its contributions; install them with: "
-        "pip install 'fair-envs[baselines]'"
-    )
+need("fair_envs.baselines", "stable_baselines3", "sb3_contrib", "torch", extra="baselines")
 
 if TYPE_CHECKING:
     from fair_envs.baselines.agents import AgentsPolicy, Counterfactual, EpisodeResults, counterfactual, play

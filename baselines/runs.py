@@ -8,7 +8,6 @@ import csv
 import dataclasses
 import hashlib
 import importlib.metadata
-import importlib.util
 import io
 import math
 import platform
@@ -32,6 +31,7 @@ from fair_envs.assessment.played import exactly, system_of
 from fair_envs.assessment.policies import logged_steps
 from fair_envs.baselines.ppo.ppo import agents_env_of, lanes_env_of
 from fair_envs.faces.sb3 import AgentsVecEnv, LanesVecEnv
+from fair_envs.support.extras import need
 from fair_envs.support.files import (
     appearing,
     check_new,
@@ -560,8 +560,7 @@ class Metrics(KVWriter):
 
 def need_tensorboard() -> None:
     """Raise ImportError if the library that writes TensorBoard's log is missing, before a folder is created."""
-    if importlib.util.find_spec("tensorboard") is None:
-        raise ImportError("runs need tensorboard; install it with: pip install 'fair-envs[baselines]'")
+    need("a run", "tensorboard", extra="baselines")
 
 
 class Board(TensorBoardOutputFormat):

@@ -272,6 +272,6 @@ def test_what_is_no_engine_is_refused(engine: str, jobs: int, said: str, tmp_pat
 
 
 def test_an_engine_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fair_envs.experiments.executors.find_spec", lambda _: None)
+    monkeypatch.setattr("fair_envs.support.extras.find_spec", lambda _: None)
     with pytest.raises(ImportError, match=r"pip install 'fair-envs\[ray\]'"):
         check_engine("ray", 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fair_envs.metrics import Estimate
+from fair_envs.support.extras import need
 
 SIZE = (6.4, 4.0)  # inches
 MARKERS = "osD^v<>Pp*h"
@@ -100,10 +101,9 @@ def _dots(axes: Any, found: Sequence[Estimate], places: Any, *, label: str) -> N
 
 
 def _figure(rows: int) -> tuple[Any, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise ImportError("plots need matplotlib; install it with: pip install 'fair-envs[baselines]'") from error
+    need("a plot", "matplotlib", extra="baselines")
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(SIZE[0], max(SIZE[1], 1.5 + 0.5 * rows)), layout="constrained")
     return figure, figure.add_subplot()
 

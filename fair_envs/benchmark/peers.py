@@ -25,6 +25,7 @@ from fair_envs.baselines.tasks import task_for
 from fair_envs.baselines.team.ddpg import ACTOR, CRITIC, DDPG
 from fair_envs.metrics.pareto import hypervolume
 from fair_envs.registration import make_rules, make_sb3
+from fair_envs.support.extras import missing
 
 try:
     import stable_baselines3 as sb3
@@ -32,8 +33,7 @@ try:
     from stable_baselines3.common.buffers import ReplayBuffer
     from stable_baselines3.common.logger import Logger
 except ModuleNotFoundError as error:
-    needed = "fair_envs.benchmark.peers needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
-    raise ImportError(needed) from error
+    raise missing("fair_envs.benchmark.peers", "Stable-Baselines3", extra="baselines") from error
 
 TREASURE = "deep-sea-treasure-v0"  # of MO-Gymnasium
 STEPS = 20_000

@@ -13,6 +13,7 @@ from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, World, scenes
 from fair_envs.faces.window import Window, import_pygame
 from fair_envs.support.aliases import Flags, Floats, Ints, OnProgress
+from fair_envs.support.extras import need
 
 
 def keys_of(rules: Rules) -> dict[str, int]:
@@ -182,9 +183,8 @@ def save_film(frames: Iterator[NDArray[np.uint8]], path: Path, *, fps: int) -> N
     Raises:
         ImportError: imageio is missing; the message says how to install it.
     """
-    try:
-        import imageio.v3 as imageio
-    except ImportError as error:
-        raise ImportError("films need imageio; install it with: pip install 'fair-envs[render]'") from error
+    need("a film", "imageio", extra="render")
+    import imageio.v3 as imageio
+
     path.parent.mkdir(parents=True, exist_ok=True)
     imageio.imwrite(path, list(frames), duration=1000 / fps, loop=0)

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +25,7 @@ from urllib.parse import urlsplit
 
 from fair_envs.experiments.jobs import Job, is_done, run_cell
 from fair_envs.support.aliases import OnProgress
+from fair_envs.support.extras import need
 from fair_envs.support.files import appearing
 from fair_envs.support.imports import Permissions, permissions, permit
 from fair_envs.support.progress import progress_bar
@@ -374,8 +374,7 @@ def check_engine(engine: str, jobs: int) -> None:
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
     if engine == "ray":
-        if find_spec("ray") is None:
-            raise ImportError("engine 'ray' needs ray; install it with: pip install 'fair-envs[ray]'")
+        need("engine 'ray'", "ray", extra="ray")
         import ray
 
         if not ray.is_initialized():

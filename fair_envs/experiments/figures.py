@@ -9,6 +9,7 @@ import numpy as np
 
 from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.support.extras import need
 
 GREY = "#888888"
 INK, PALE, WITHOUT, WITH = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
@@ -176,11 +177,9 @@ def pyplot() -> Any:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        needed = "plots need matplotlib; install it with: pip install 'fair-envs[baselines]'"
-        raise ImportError(needed) from error
+    need("a plot", "matplotlib", extra="baselines")
+    import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -20,6 +20,7 @@ from fair_envs.core import Rules
 from fair_envs.explorer.played import Changed, Episode, play, with_other_attribute, with_other_decision
 from fair_envs.metrics import Estimate
 from fair_envs.support.aliases import OnProgress
+from fair_envs.support.extras import need
 from fair_envs.support.files import replace_file
 from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import environment_id, task_of
@@ -228,10 +229,9 @@ def picture(frame: NDArray[np.uint8]) -> str:
     Raises:
         ImportError: Pillow is not installed.
     """
-    try:
-        from PIL import Image
-    except ModuleNotFoundError as error:
-        raise ImportError("films need Pillow; install it with: pip install 'fair-envs[render]'") from error
+    need("a film", "PIL", extra="render")
+    from PIL import Image
+
     image = Image.fromarray(frame)
     image = image.resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
     buffer = BytesIO()

@@ -21,14 +21,14 @@ from fair_envs.faces.common import (
     with_last,
 )
 from fair_envs.support.aliases import Flags, Floats, Floats32, Ints
+from fair_envs.support.extras import missing
 from fair_envs.support.parameters import Positive, checked
 
 try:
     from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 except ModuleNotFoundError as error:
-    needed = "this interface needs Stable-Baselines3; install it with: pip install 'fair-envs[baselines]'"
-    raise ImportError(needed) from error
+    raise missing("this interface", "Stable-Baselines3", extra="baselines") from error
 
 Append = Literal["group", "agent"] | None
 """What is appended to an agent's observation: its group, its index among the agents, or nothing."""

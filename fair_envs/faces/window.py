@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.support.extras import missing
+
 NEEDS_PYGAME = (
-    "rendering needs pygame; install it with: pip install 'fair-envs[render]'. Gymnasium's check_env renders too: "
+    f"{missing('rendering', 'pygame', extra='render')}. Gymnasium's check_env renders too: "
     "check_env(env, skip_render_check=True) checks an environment without it"
 )
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fair_envs.support.aliases import Flags, Floats, Ints
+from fair_envs.support.extras import need
 from fair_envs.support.parameters import UnitInterval, checked
 
 LATTICE = 100  # largest number of weights by default
@@ -321,8 +322,7 @@ def library() -> Any:
     Raises:
         ImportError: moocore is not installed.
     """
-    try:
-        import moocore
-    except ModuleNotFoundError as error:
-        raise ImportError("this needs moocore; install it with: pip install 'fair-envs[baselines]'") from error
+    need("this", "moocore", extra="baselines")
+    import moocore
+
     return moocore

@@ -1,7 +1,6 @@
 """The demonstration: PPO and fair-PPO on FairHarvest, their returns and disparities, plots and an animation."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from fair_envs.reproduction.lamalfa2025.jobs import ACTIONS
 from fair_envs.reproduction.lamalfa2025.report import WORDS
 from fair_envs.reproduction.measures import numbers as numbers_of
 from fair_envs.support.aliases import Pixels
+from fair_envs.support.extras import need
 from fair_envs.support.seeds import TEST_SEEDS
 
 HORIZON = 300
@@ -73,9 +73,7 @@ def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS,
 
 def need_pictures() -> None:
     """Raise ImportError before any training if a library for pictures is missing."""
-    for library in ("imageio", "pygame"):
-        if find_spec(library) is None:
-            raise ImportError(f"films need {library}; install it with: pip install 'fair-envs[render]'")
+    need("a film", "imageio", "pygame", extra="render")
 
 
 def cell(alpha: float, seed: int, *, steps: int) -> Cell:

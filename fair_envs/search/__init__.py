@@ -1,7 +1,5 @@
 """Search for a configuration of an environment with smaller gaps between groups, and for what it costs."""
 
-from importlib.util import find_spec
+from fair_envs.support.extras import need
 
-for _library in ("optuna", "cmaes", "matplotlib", "sklearn"):
-    if find_spec(_library) is None:
-        raise ImportError(f"fair_envs.search needs {_library}; install it with: pip install 'fair-envs[search]'")
+need("fair_envs.search", "optuna", "cmaes", "matplotlib", "sklearn", extra="search")

@@ -41,6 +41,18 @@ def install_command(extra: str) -> str:
     return f"pip install '{PACKAGE}[{extra}]'"
 
 
+def need(what: str, *modules: str, extra: str) -> None:
+    """Raise ImportError if a library is missing, such as ``need("films", "imageio", "pygame", extra="render")``."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise missing(what, module, extra=extra)
+
+
+def missing(what: str, library: str, *, extra: str) -> ImportError:
+    """Return the error that something needs a library, with the command that installs it."""
+    return ImportError(f"{what} needs {library}; install it with: {install_command(extra)}")
+
+
 def extra_of(module: str) -> str | None:
     """Return the first extra that installs a module; None: no extra does, or fair-envs has no metadata."""
     try:

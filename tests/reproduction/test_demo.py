@@ -10,6 +10,7 @@ pytest.importorskip("stable_baselines3")
 
 from fair_envs.experiments.seeds import Arm
 from fair_envs.reproduction import demo
+from fair_envs.support import extras
 from tests.reproduction.test_measures import arm_of, result
 
 RATIO = "demographic parity, |ratio|"
@@ -53,7 +54,7 @@ def test_fair_ppo_counts_as_fairer_only_if_the_whole_interval_is_below_zero(
 def test_a_missing_library_that_draws_is_told_before_anything_is_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "find_spec", lambda library: None if library == "pygame" else library)
-    with pytest.raises(ImportError, match=r"films need pygame; install it with: pip install 'fair-envs\[render\]'"):
+    monkeypatch.setattr(extras, "find_spec", lambda library: None if library == "pygame" else library)
+    with pytest.raises(ImportError, match=r"a film needs pygame; install it with: pip install 'fair-envs\[render\]'"):
         demo.main(out=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

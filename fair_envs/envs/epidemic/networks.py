@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.support.aliases import Floats, Ints
+from fair_envs.support.extras import install_command
 
 NETWORKS = ("karate", "chain")
 GIRVAN_NEWMAN = "girvan_newman"
 MOST_SPRINGS = 400  # most people whose positions come from a spring layout
 NEEDS_NETWORKX = (
     "communities='girvan_newman' of a network of your own needs networkx; give the communities, or install it with: "
-    "pip install 'fair-envs[networks]'"
+    f"{install_command('networks')}"
 )
 EXPECTED = f"one of {', '.join(map(repr, NETWORKS))}, a networkx graph, a symmetric matrix of 0 and 1, or pairs"
 
