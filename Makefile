@@ -25,7 +25,7 @@ test-uncompiled: $(INSTALLED)
 test-compiled: $(INSTALLED)
 	$(QUIETLY) $(BIN)/python -m pytest -m "not long" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# What takes more than a minute each.
+# Whole studies, killed processes, the fuzzer: what takes more than ten seconds each.
 test-long: $(INSTALLED)
 	$(QUIETLY) $(BIN)/python -m pytest -m long
 
@@ -38,7 +38,7 @@ test-libraries:
 	$(LIBRARY) -m pip install --requirement tests/libraries/requirements/$(NAME).txt --editable . pytest hypothesis
 	$(QUIETLY) $(LIBRARY) -m pytest -W default tests/libraries/test_$(NAME).py
 
-# What tests/testing/test_every_id.py plays; about a minute where the rules are compiled.
+# What tests/testing/test_every_id.py (`make test-long`) plays; about a minute where the rules are compiled.
 fuzz: $(INSTALLED)
 	$(QUIETLY) $(BIN)/python -m fair_envs.testing.fuzz all --steps 3000 --layouts 1 --seed 0
 
@@ -72,5 +72,5 @@ clean:
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python must be 3.10 or later, got " + sys.version if sys.version_info < (3, 10) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[all,dev,docs]"
+	$(BIN)/python -m pip install --no-compile --constraint constraints.txt --editable ".[all,dev,docs]"
 	touch $@

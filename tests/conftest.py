@@ -26,7 +26,7 @@ gc.disable()
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the file that takes longest, for which the other processes would wait at the end."""
-    items.sort(key=lambda item: item.path.name != "test_every_id.py")
+    items.sort(key=lambda item: item.path.name != "test_evaluation.py")
 
 
 def pytest_collection_finish() -> None:

@@ -20,7 +20,7 @@ from fair_envs.experiments.jobs import Job, run_cell
 from tests.jobs import Deadly, Failing, Raising, Slow, Square
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
-RAY = pytest.param("ray", marks=[needs_ray, pytest.mark.slow])
+RAY = pytest.param("ray", marks=needs_ray)
 SQUARES = [Square(number=k) for k in range(5)]
 
 
@@ -206,7 +206,6 @@ def test_workers_compute_on_one_thread_and_this_process_is_left_alone(
 
 
 @needs_ray
-@pytest.mark.slow
 def test_a_worker_with_another_version_is_refused(tmp_path: Path) -> None:
     from fair_envs.experiments.executors import files_of
 

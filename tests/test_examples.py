@@ -93,6 +93,7 @@ BRIEF = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:the network has learned nothing")  # 200 steps are few for PCN
 @pytest.mark.usefixtures("school")
 def test_the_commands_of_the_page_about_own_environments_run(empty_folder: Path) -> None:

@@ -159,7 +159,6 @@ def run_in(folder: Path, *command: str | Path) -> str:
     return run.stdout
 
 
-@pytest.mark.slow
 class TestABareEnvironment:
     """The wheel alone, with the required dependencies only, beside a user's own wrappers.py and baselines.py."""
 

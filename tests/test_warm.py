@@ -22,6 +22,7 @@ for env in (gymnasium.make("FairLending-v0"), gymnasium.make_vec("FairLending-v0
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not compilation.COMPILED, reason="nothing is compiled")
 def test_what_it_compiled_is_there_for_the_next_program(tmp_path: Path) -> None:
     environment = {**os.environ, "FAIR_ENVS_CACHE": str(tmp_path)}

@@ -367,12 +367,15 @@ def test_the_command_stores_datasets_under_the_next_free_name(minari: Any) -> No
     assert "which exists" in mistake("export", "FairLending-v0", "--format", "minari", "--out", name)
 
 
-@pytest.mark.parametrize(("form", "library"), [("csv", "pandas"), ("parquet", "pyarrow"), ("minari", "h5py")])
+@pytest.mark.parametrize(
+    ("form", "library", "extra"),
+    [("csv", "pandas", "baselines"), ("parquet", "pyarrow", "datasets"), ("minari", "h5py", "datasets")],
+)
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch, form: str, library: str
+    monkeypatch: pytest.MonkeyPatch, form: str, library: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    message = f"this needs {library}; install it with: pip install 'fair-envs[datasets]'"
+    message = f"this needs {library}; install it with: pip install 'fair-envs[{extra}]'"
     assert mistake("export", "FairHiring-v0", "--format", form) == message
 
 

@@ -16,7 +16,7 @@ def within() -> Iterator[Forks]:
         yield begun
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("algorithm", "moment"),
     [

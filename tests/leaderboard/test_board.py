@@ -1,7 +1,9 @@
 """The leaderboard runs, continues, and verifies its rows to the bit."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +201,7 @@ def test_an_entry_with_a_function_is_verified(tmp_path: Path) -> None:
     assert arm.seeds == TINY.seeds and arm.values("gap").mean() == pytest.approx(claimed.numbers["gap"])
 
 
+@pytest.mark.long
 def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:
     cell = jobs.trained(replace(TINY, parameters={}, tested=1), ArmKey(TASK, "ppo"), {}, 0)
     folder = run_cell(cell, tmp_path / "cells")
@@ -228,12 +231,18 @@ def test_a_wrong_entry_is_refused(tmp_path: Path, changed: dict[str, Any], messa
 # Cells ----------------------------------------------------------------------------------------------------------------
 
 
+@cache
+def cells_of(scale: str) -> Mapping[ArmKey, Sequence[Any]]:
+    """Return the cells of a scale, which are the same each time."""
+    return jobs.cells(jobs.scales()[scale])
+
+
 def test_the_small_scale_has_all_tasks_and_every_method_that_trains_on_them() -> None:
     from fair_envs.baselines.methods import methods
     from fair_envs.tasks import task_of
 
     scale = jobs.scales()["small"]
-    found = jobs.cells(scale)
+    found = cells_of("small")
     for env_id in IDS:
         names = {key.name for key in found if key.env_id == env_id}
         trained = {one.name for one in methods() if one.policy and not one.reason(env_id, task_of(env_id).rules(), {})}
@@ -247,12 +256,12 @@ def test_the_small_scale_has_all_tasks_and_every_method_that_trains_on_them() ->
 
 
 def test_an_arm_is_read_from_its_name() -> None:
-    for key in jobs.cells(jobs.scales()["small"]):
+    for key in cells_of("small"):
         assert ArmKey.parsed(str(key)) == key
 
 
 def test_the_reward_only_control_has_other_seeds() -> None:
-    found = jobs.cells(jobs.scales()["smoke"])
+    found = cells_of("smoke")
     one, again = (found[ArmKey(TASK, name)][0] for name in ("ppo", "ppo again"))
     assert isinstance(one, jobs.TrainedCell) and isinstance(again, jobs.TrainedCell)
     assert (one.method, again.method) == ("ppo", "ppo")
@@ -262,21 +271,21 @@ def test_the_reward_only_control_has_other_seeds() -> None:
 def test_a_method_that_counts_steps_of_the_environment_gets_as_many_as_the_others() -> None:
     from fair_envs.baselines.methods import named
 
-    found = jobs.cells(jobs.scales()["small"])
+    found = cells_of("small")
     harvest = {name: jobs.steps_of(jobs.scales()["small"], "FairHarvest-v0", named(name)) for name in ("ppo", "pcn")}
     assert harvest == {"ppo": 1_280_000, "pcn": 32_000}  # of 40 agents
-    single = (found[ArmKey("FairHiring-v0", name)][0].given["steps"] for name in ("ppo", "pcn"))  # type: ignore[union-attr]
+    single = (found[ArmKey("FairHiring-v0", name)][0].given["steps"] for name in ("ppo", "pcn"))
     assert len(set(single)) == 1
 
 
 def test_one_network_for_all_agents_is_an_arm_of_the_reward_only_method() -> None:
-    cell = jobs.cells(jobs.scales()["small"])[ArmKey("FairPursuit-v0", "ppo, one network")][0]
+    cell = cells_of("small")[ArmKey("FairPursuit-v0", "ppo, one network")][0]
     assert isinstance(cell, jobs.TrainedCell) and (cell.method, cell.given["sharing"]) == ("ppo", "all")
     assert cell.given["parameters"]["side"] == 3
 
 
 def test_constant_policies_take_the_first_and_the_last_action(tmp_path: Path) -> None:
-    names = [key.name for key in jobs.cells(jobs.scales()["small"]) if key.env_id == "FairCollege-v0"]
+    names = [key.name for key in cells_of("small") if key.env_id == "FairCollege-v0"]
     assert {"constant 0", "constant 20"} <= set(names)
     shared: dict[str, Any] = {"env_id": TASK, "seed": 0, "episodes": 2, "parameters": {"horizon": 60}}
     found = {k: jobs.PolicyCell(policy=f"constant {k}", **shared).evaluation() for k in (0, 1)}
@@ -295,7 +304,7 @@ def test_the_steps_and_the_course_of_a_training_are_kept(out: Path) -> None:
 
 
 def test_the_command_of_a_cell_trains_the_same() -> None:
-    cell = jobs.cells(jobs.scales()["smoke"])[ArmKey(TASK, "parity", 0.25)][1]
+    cell = cells_of("smoke")[ArmKey(TASK, "parity", 0.25)][1]
     assert cell.command == "fair-envs train parity FairLending-v0 --steps 96000 --seed 1 --alpha 0.25"
 
 

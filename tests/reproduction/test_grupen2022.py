@@ -50,9 +50,15 @@ FEW: dict[str, Any] = {"parameters": {"side": 1.5, "horizon": 40, "include_speed
 FEW |= {"learning_starts": 60, "batch_size": 8, "buffer_size": 200, "actor": (8, 8), "critic": (8, 8)}
 
 
-def training(name: str, *, scale: jobs.Scale = SMALL) -> TeamTraining:
+@cache
+def cells_of(scale: str) -> Mapping[str, Sequence[Any]]:
+    """Return the cells of a scale, or of the small one with all arms, which are the same each time."""
+    return cells(EVERY if scale == "every" else SCALES[scale])
+
+
+def training(name: str, scale: str = "small") -> TeamTraining:
     """Return a method's first training."""
-    cell: Any = cells(scale)[name][0]
+    cell: Any = cells_of(scale)[name][0]
     settings: TeamTraining = cell.training
     return settings
 
@@ -74,31 +80,29 @@ def test_each_arm_has_a_cell_for_each_of_its_seeds_and_equal_scales_have_equal_c
 
 
 def test_methods_differ_from_mutual_reward_in_what_their_names_say() -> None:
-    usual = training("mutual", scale=EVERY)
+    usual = training("mutual", "every")
     assert (usual.algorithm, usual.parameters.get("reward")) == ("ddpg", None)
-    assert training("individual", scale=EVERY) == replace(
-        usual, parameters={**usual.parameters, "reward": "individual"}
-    )
-    assert training("Fair-E", scale=EVERY) == replace(usual, algorithm="fair-e")
-    assert training("Fair-E, sets", scale=EVERY) == replace(usual, algorithm="fair-e", network="sets")
+    assert training("individual", "every") == replace(usual, parameters={**usual.parameters, "reward": "individual"})
+    assert training("Fair-E", "every") == replace(usual, algorithm="fair-e")
+    assert training("Fair-E, sets", "every") == replace(usual, algorithm="fair-e", network="sets")
     number = replace(usual, algorithm="fair-e", parameters={**usual.parameters, "teammates": "index"})
-    assert training("Fair-E, by number", scale=EVERY) == number
-    strong, scaled = (training(f"Fair-ER {kind}", scale=EVERY) for kind in ("1", "normalised"))
+    assert training("Fair-E, by number", "every") == number
+    strong, scaled = (training(f"Fair-ER {kind}", "every") for kind in ("1", "normalised"))
     assert strong == replace(usual, algorithm="fair-er", fairness_weight=strong.fairness_weight)
     assert scaled == replace(usual, algorithm="fair-er", form="normalised", fairness_weight=0.5)
-    assert training("Fair-ER automatic", scale=EVERY) == replace(scaled, form="automatic")
+    assert training("Fair-ER automatic", "every") == replace(scaled, form="automatic")
 
 
 def test_weights_are_the_papers_where_rewards_are_not_scaled() -> None:
     for weight in WEIGHTS:
-        for scale in (EVERY, FULL):
-            found = training(f"Fair-ER {weight:g}", scale=scale)
+        for scale in ("every", "full"):
+            found = training(f"Fair-ER {weight:g}", scale)
             assert found.fairness_weight == pytest.approx(weight * found.reward_scale)
-    assert (training("mutual").reward_scale, training("mutual", scale=FULL).reward_scale) == (0.1, 1.0)
+    assert (training("mutual").reward_scale, training("mutual", "full").reward_scale) == (0.1, 1.0)
 
 
 def test_the_full_scale_has_the_papers_settings_in_observations_that_are_exchanged() -> None:
-    found = training("Fair-E", scale=FULL)
+    found = training("Fair-E", "full")
     assert (found.actor, found.critic, found.batch_size, found.buffer_size) == ((128,) * 2, (128,) * 3, 512, 500_000)
     assert (found.learning_rate, found.critic_learning_rate, found.tau, found.gamma) == (1e-4, 1e-3, 0.001, 0.99)
     assert (found.n_steps, found.train_freq, found.lanes, found.speeds) == (1, 5, 1, (1.2, 0.4))
@@ -106,10 +110,10 @@ def test_the_full_scale_has_the_papers_settings_in_observations_that_are_exchang
 
 
 def test_policies_are_kept_at_every_speed_that_is_tested() -> None:
-    for scale in SCALES.values():
-        for name in scale.methods:
-            assert training(name, scale=scale).kept_levels == scale.speeds_of(name)
-    assert SLOWER not in cells(FULL) and min(FULL.speeds) < paper.SLOWEST
+    for scale, own in SCALES.items():
+        for name in own.methods:
+            assert training(name, scale).kept_levels == own.speeds_of(name)
+    assert SLOWER not in cells_of("full") and min(FULL.speeds) < paper.SLOWEST
     assert EVERY.speeds_of("greedy") == EVERY.speeds_of(SLOWER) == jobs.TENTHS[:8]
     fewer = replace(SMALL, methods=("mutual",))
     assert fewer.speeds_of("greedy") == fewer.speeds == jobs.TENTHS[:6]
@@ -500,6 +504,7 @@ def test_the_report_has_tables_figures_and_every_team(tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "claims.json").read_text())) == len(NAMES)
 
 
+@pytest.mark.long
 def test_the_study_runs_end_to_end_and_its_table_gives_the_same_report_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

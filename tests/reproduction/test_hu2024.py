@@ -1,8 +1,9 @@
 """The study on long-term fairness: its cells, and what its report says of numbers that are made here."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,14 @@ SMOKE = SCALES["smoke"]
 # ------------------------------------------------------------------------------------------------------- cells
 
 
+@cache
+def cells_of(scale: str) -> Mapping[Key, Sequence[Any]]:
+    """Return the cells of a scale, which are the same each time."""
+    return cells(SCALES[scale])
+
+
 def test_every_agent_of_the_figures_is_in_the_study() -> None:
-    study = cells(SMOKE)
+    study = cells_of("smoke")
     for world in WORLDS:
         names = {key.label for key in study if key.world == world}
         assert set(PLOTTED[world]) <= names and set(DRAWN[world]) <= names
@@ -67,7 +74,7 @@ def test_every_agent_of_the_figures_is_in_the_study() -> None:
 
 @pytest.mark.parametrize("scale", ["smoke", "small", "full", "tuning"])
 def test_the_table_of_seeds_has_one_name_for_each_arm_and_one_job_for_each_seed(scale: str) -> None:
-    study = cells(SCALES[scale])
+    study = cells_of(scale)
     assert len({str(key) for key in study}) == len(study)
     identities = [cell.identity for group in study.values() for cell in group]
     assert len(set(identities)) == len(identities)
@@ -83,7 +90,7 @@ def test_each_agent_has_a_cell_for_each_seed_and_equal_scales_have_equal_keys() 
 
 def training(name: str, world: World = "lending", scale: str = "small") -> Any:
     """Return an agent's first training."""
-    cell: Any = cells(SCALES[scale])[Key(world, name)][0]
+    cell: Any = cells_of(scale)[Key(world, name)][0]
     return cell.training
 
 
@@ -104,7 +111,7 @@ def test_as_printed_is_f_ppo_with_the_papers_scaling_and_lambda(world: World, we
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_agents_follow_this_packages_measures_but_for_those_as_coded(scale: str) -> None:
-    for key, group in cells(SCALES[scale]).items():
+    for key, group in cells_of(scale).items():
         for cell in group:
             if not isinstance(cell, LearnedCell) or not isinstance(cell.training, LongTermTraining):
                 continue
@@ -139,7 +146,7 @@ def test_all_arms_of_a_process_have_the_same_budget_and_backbone(scale: str) -> 
     for world in WORLDS:
         trainings = [
             group[0].training
-            for key, group in cells(SCALES[scale]).items()
+            for key, group in cells_of(scale).items()
             if key.world == world and isinstance(group[0], LearnedCell)
         ]
         names = ("steps", "lanes", "n_steps", "batch_size", "learning_rate", "n_epochs", "seed")
@@ -154,12 +161,12 @@ def test_the_full_scale_has_the_published_networks_and_step_sizes() -> None:
 
 
 def test_every_tuned_arm_has_four_values_and_seeds_that_no_result_uses() -> None:
-    tried, study = cells(SCALES["tuning"]), cells(SCALES["small"])
+    tried, study = cells_of("tuning"), cells_of("small")
     for world in WORLDS:
         for name in TUNED[world]:
             found = [key for key in tried if key.world == world and key.label.startswith(f"{name} = ")]
             assert len(found) == 4
-            values = {tuple(getattr(tried[key][0].training, one) for one in KNOBS[name].names) for key in found}  # type: ignore[attr-defined]
+            values = {tuple(getattr(tried[key][0].training, one) for one in KNOBS[name].names) for key in found}
             assert values == {(value,) * len(KNOBS[name].names) for value in KNOBS[name].values}
             settings = training(name, world)
             assert all(getattr(settings, one) == TUNED[world][name] for one in KNOBS[name].names)
@@ -260,7 +267,7 @@ def arm(key: Key, **levels: float) -> Arm:
 
 def report(out: Path, **levels: dict[str, float]) -> Report:
     """Return a report in which every agent is alike but for those whose levels are given by name."""
-    arms = {key: arm(key, **levels.get(key.label, {})) for key in cells(SMOKE)}
+    arms = {key: arm(key, **levels.get(key.label, {})) for key in cells_of("smoke")}
     return Report(name="smoke", scale=SMOKE, arms=arms, out=out)
 
 
@@ -415,7 +422,7 @@ def test_the_least_unfair_value_that_keeps_utility_is_chosen() -> None:
 # ------------------------------------------------------------------------------------------- from end to end
 
 
-@pytest.mark.parametrize("scale", ["smoke", "tuning"])
+@pytest.mark.parametrize("scale", [pytest.param("smoke", marks=pytest.mark.long), "tuning"])
 def test_the_study_runs_end_to_end(scale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = replace(
         SCALES[scale],

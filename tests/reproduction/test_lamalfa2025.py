@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,14 @@ from tests.jobs import run_here
 from tests.reproduction.test_measures import HORIZON, arm_of, result
 
 
+@cache
+def cells_of(scale: str) -> Mapping[Point | str, Sequence[Any]]:
+    """Return the cells of a scale, which are the same each time."""
+    return jobs.cells(jobs.SCALES[scale])
+
+
 def test_the_small_scale_has_the_arms_of_the_plan() -> None:
-    scale = jobs.SCALES["small"]
-    study = jobs.cells(scale)
+    scale, study = jobs.SCALES["small"], cells_of("small")
     assert scale.seeds >= 10 and all(len(group) == scale.seeds for group in study.values())
     for seen in ("ten", "extended"):
         for penalty in jobs.PENALTIES:
@@ -40,8 +46,7 @@ def test_the_small_scale_has_the_arms_of_the_plan() -> None:
 
 
 def test_the_full_scale_is_the_papers_grid() -> None:
-    scale = jobs.SCALES["full"]
-    study = jobs.cells(scale)
+    scale, study = jobs.SCALES["full"], cells_of("full")
     for variant in ("shaped", "paper_literal"):
         found = {
             (p.penalty, p.weights) for p in study if isinstance(p, Point) and p.variant == variant and p.alpha <= 1
@@ -52,19 +57,19 @@ def test_the_full_scale_is_the_papers_grid() -> None:
 
 
 def test_ppo_without_a_penalty_is_trained_once_for_both_parities() -> None:
-    study = jobs.cells(jobs.SCALES["small"])
+    study = cells_of("small")
     dp, csp, cf = (study[Point("ten", penalty, "shaped", 0.0, 0.0)][0].identity for penalty in jobs.PENALTIES)
     assert dp == csp != cf
 
 
 def test_the_seeds_of_an_arm_differ_in_nothing_else() -> None:
-    first, second = jobs.cells(jobs.SCALES["small"])[Point("ten", "dp", "shaped", 1.0, 1.0)][:2]
+    first, second = cells_of("small")[Point("ten", "dp", "shaped", 1.0, 1.0)][:2]
     one, two = (cell.as_dict()["training"] for cell in (first, second))
     assert {key for key in one if two[key] != one[key]} == {"seed"}
 
 
 def test_arms_have_different_names() -> None:
-    names = [str(key) for key in jobs.cells(jobs.SCALES["full"])]
+    names = [str(key) for key in cells_of("full")]
     assert len(set(names)) == len(names)
 
 
@@ -265,6 +270,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiny")
+@pytest.mark.long
 def test_the_study_runs_end_to_end_and_its_table_gives_the_same_report_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,4 +335,4 @@ def test_the_first_seeds_of_all_arms_come_first_and_are_kept_if_the_study_is_int
             paper.main(scale="smoke", out=tmp_path / "out", jobs=1, progress=False)
     rows = read_rows(tmp_path / "out")
     assert {row.seed for row in rows} == {0}
-    assert len(rows) == len(jobs.cells(jobs.SCALES["smoke"])) - 2  # PPO is shared by two penalties
+    assert len(rows) == len(cells_of("smoke")) - 2  # PPO is shared by two penalties

@@ -47,7 +47,7 @@ def numbers(key: str, folder: Path) -> dict[str, float]:
 
 
 STUDY: Any = Study(scales={"smoke": Scale()}, cells=squares, numbers=numbers, report=Sum)  # type: ignore[arg-type]
-RAY = pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec("ray") is None, reason="no Ray")])
+RAY = pytest.param("ray", marks=pytest.mark.skipif(find_spec("ray") is None, reason="no Ray"))
 
 
 @pytest.mark.parametrize("engine", ["processes", RAY])

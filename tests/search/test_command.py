@@ -59,7 +59,7 @@ def test_a_file_gives_what_the_command_line_leaves_out(tmp_path: Path) -> None:
     assert kept["policy"] == "shortest-path" and kept["parameters"]["cars"] == TOWN["cars"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_search_goes_on_from_the_command_line_to_the_same_end() -> None:
     command = [sys.executable, "-m", "fair_envs.cli", *NEW, "--trials", "6", "--out"]
     root = Path(__file__).parents[2]

@@ -135,7 +135,6 @@ def test_every_sampler_goes_on_where_it_was(sampler: str, tmp_path: Path) -> Non
     assert len({json.dumps(dict(trial.parameters)) for trial in whole.trials}) > 4
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_ray_gives_what_one_process_gives(found: Found, tmp_path: Path) -> None:
     assert told(design(search_for(), out=tmp_path / "ray", engine="ray", jobs=2)) == told(found)

@@ -7,6 +7,7 @@ from fair_envs.testing import fuzz_environment
 from fair_envs.testing.players import interfaces
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("env_id", TABLE)
 def test_random_parameters_and_actions_meet_no_problem(env_id: str) -> None:
     result = fuzz_environment(env_id, steps=3000, layouts=1, seed=0)
