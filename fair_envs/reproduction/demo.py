@@ -1,9 +1,11 @@
 """The demonstration: PPO and fair-PPO on FairHarvest, their returns and disparities, plots and an animation."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -25,23 +27,26 @@ from fair_envs.support.extras import need
 from fair_envs.support.seeds import TEST_SEEDS
 
 HORIZON = 300
-STEPS = 1_280_000  # agent steps of each training
-EPISODES = 60  # test episodes of each training
+STEPS = 640_000  # agent steps of each training
+EPISODES = 30  # test episodes of each training
 SEEDS = 5
 WEIGHTS = {"PPO": 0.0, "fair-PPO": 1.0}  # alpha; beta is 0
 GIF_FRAMES, GIF_EVERY = 75, 2
 
 NUMBERS: Mapping[str, str] = {
-    "return per agent and step, full speed": "return[without]",
-    "return per agent and step, half speed": "return[with]",
+    "return, full speed": "return[without]",
+    "return, half speed": "return[with]",
     "demographic parity, |ratio|": "|dp_ratio|",
-    "demographic parity, difference per agent and step": "dp_difference",
-    "conditional parity among red, |ratio|": "|csp_ratio[red]|",
-    "conditional parity among blue, |ratio|": "|csp_ratio[blue]|",
-    "counterfactual, games none/all, |ratio|": "|cf_ratio|",
-    "counterfactual, attribute flipped, same networks": "twin_same",
-    "counterfactual, attribute flipped, new networks": "twin_own",
+    "demographic parity, difference": "dp_difference",
+    "parity among red, |ratio|": "|csp_ratio[red]|",
+    "parity among blue, |ratio|": "|csp_ratio[blue]|",
+    "games none and all, |ratio|": "|cf_ratio|",
+    "flipped, same networks": "twin_same",
+    "flipped, new networks": "twin_own",
 }
+"""Numbers by labels that leave room for two intervals in 80 columns; returns are those of an agent in a step."""
+
+PRICE = "price of fairness, {}, %"
 
 
 def main(*, out: Path, jobs: int = 2, progress: bool = True, seeds: int = SEEDS, steps: int = STEPS) -> bool:
@@ -110,28 +115,40 @@ def compare(classic: Arm, fair: Arm) -> dict[str, dict[str, Estimate]]:
         }
         for label, name in NUMBERS.items()
     }
-    for group, words in (("without", "full speed"), ("with", "half speed")):
-        rows[f"price of fairness, {words}, %"] = {"fair-PPO": fair.price(classic, f"return[{group}]")}
+    for group, words in WORDS.items():
+        rows[PRICE.format(words)] = {"fair-PPO": fair.price(classic, f"return[{group}]")}
     return rows
 
 
 def show(numbers: Mapping[str, Mapping[str, Estimate]], *, seeds: int, steps: int) -> bool:
     """Print the table and the verdict."""
-    console = Console()
-    table = Table(title=f"FairHarvest: {seeds} training seeds of {steps:,} agent steps; 95 % intervals over seeds")
-    for column in ("", "PPO", "fair-PPO", "fair-PPO minus PPO"):
+    console = Console(highlight=False)
+    table = Table(title=f"FairHarvest: {seeds} training seeds of {steps:,} agent steps", box=SIMPLE_HEAD)
+    for column in ("", "PPO", "fair-PPO"):
         table.add_column(column)
-    for label, row in numbers.items():
-        table.add_row(label, *(tables.show(row[c]) if c in row else "" for c in ("PPO", "fair-PPO", "difference")))
+    for label in NUMBERS:
+        table.add_row(label, *(tables.show(numbers[label][name]) for name in ("PPO", "fair-PPO")))
     console.print(table)
+    console.print("Returns are those of an agent in a step; in brackets, 95 % intervals over seeds.")
+    console.print("For all other numbers, 0 is fair; half the turns alone give a |ratio| of 1/3.\n")
     difference = numbers["demographic parity, |ratio|"]["difference"]
     lower = difference.high < 0
     console.print(
-        f"fair-PPO's absolute demographic-parity ratio is {'below' if lower else 'NOT shown to be below'} PPO's: "
+        f"fair-PPO's |ratio| of demographic parity is {'below' if lower else 'NOT shown to be below'} PPO's: "
         f"difference {tables.show(difference)}."
     )
-    console.print("0 is fair; half the turns alone give a ratio of 1/3.")
+    console.print(f"Who pays: {'; '.join(map(partial(_change, numbers), WORDS.values()))}.")
     return lower
+
+
+def _change(numbers: Mapping[str, Mapping[str, Estimate]], group: str) -> str:
+    """Return what a group earns under fair-PPO compared with PPO, in words."""
+    change = numbers[PRICE.format(group)]["fair-PPO"]
+    if not change.excludes(0):
+        return f"agents with {group} are not shown to earn more or less"
+    sign, words = (1, "more") if change.value > 0 else (-1, "less")
+    low, high = sorted((sign * change.low, sign * change.high))
+    return f"agents with {group} earn {sign * change.value:.0f} % [{low:.0f}, {high:.0f}] {words}"
 
 
 def draw(arms: Mapping[str, Arm], out: Path) -> None:

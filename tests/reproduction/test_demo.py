@@ -28,7 +28,7 @@ def test_the_difference_is_fair_ppo_minus_ppo() -> None:
     difference = numbers[RATIO]["difference"]
     assert difference.value == pytest.approx(0.5 / 3 - 0.4)
     assert difference.low < difference.value < difference.high
-    assert numbers["demographic parity, difference per agent and step"]["difference"].value == pytest.approx(-0.6)
+    assert numbers["demographic parity, difference"]["difference"].value == pytest.approx(-0.6)
     assert numbers["price of fairness, full speed, %"]["fair-PPO"].value == pytest.approx(100 * (11 / 14 - 1))
     assert numbers["price of fairness, half speed, %"]["fair-PPO"].value == pytest.approx(100 * (9 / 6 - 1))
 
@@ -48,7 +48,17 @@ def test_fair_ppo_counts_as_fairer_only_if_the_whole_interval_is_below_zero(
     assert (numbers[RATIO]["difference"].value < 0) == (sum(gaps) < 12)
     assert demo.show(numbers, seeds=3, steps=1) is lower
     words = "is below" if lower else "is NOT shown to be below"
-    assert f"ratio {words} PPO's" in " ".join(capsys.readouterr().out.split())
+    said = capsys.readouterr().out
+    assert f"parity is {words.removeprefix('is ')} PPO's" in " ".join(said.split())
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_it_says_who_pays(capsys: pytest.CaptureFixture[str]) -> None:
+    demo.show(demo.compare(arm("PPO", [4, 4, 4]), arm("fair-PPO", [1.9, 2.0, 2.1])), seeds=3, steps=1)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Who pays: agents with full speed earn 14 % [13, 16] less; agents with half speed earn 33 % [29, 37]" in said
+    demo.show(demo.compare(arm("PPO", [4, 4, 4]), arm("fair-PPO", [2, 4, 6])), seeds=3, steps=1)
+    assert "agents with half speed are not shown to earn more or less" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_missing_library_that_draws_is_told_before_anything_is_trained(
