@@ -37,7 +37,7 @@ NUMBERS: Mapping[str, str] = {
     "return, full speed": "return[without]",
     "return, half speed": "return[with]",
     "demographic parity, |ratio|": "|dp_ratio|",
-    "demographic parity, difference": "dp_difference",
+    "difference of returns": "dp_difference",
     "parity among red, |ratio|": "|csp_ratio[red]|",
     "parity among blue, |ratio|": "|csp_ratio[blue]|",
     "games none and all, |ratio|": "|cf_ratio|",

@@ -28,7 +28,7 @@ def test_the_difference_is_fair_ppo_minus_ppo() -> None:
     difference = numbers[RATIO]["difference"]
     assert difference.value == pytest.approx(0.5 / 3 - 0.4)
     assert difference.low < difference.value < difference.high
-    assert numbers["demographic parity, difference"]["difference"].value == pytest.approx(-0.6)
+    assert numbers["difference of returns"]["difference"].value == pytest.approx(-0.6)
     assert numbers["price of fairness, full speed, %"]["fair-PPO"].value == pytest.approx(100 * (11 / 14 - 1))
     assert numbers["price of fairness, half speed, %"]["fair-PPO"].value == pytest.approx(100 * (9 / 6 - 1))
 
