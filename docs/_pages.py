@@ -6,7 +6,8 @@ An extension of Sphinx. The pages are written to `environments/`, `leaderboard/`
 import importlib
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -227,11 +228,18 @@ PARTS = (
 
 
 def api_index() -> str:
-    """Return the page that lists the parts of the reference."""
-    listed = "\n".join(part.page for part in PARTS)
-    return (
-        f"# API reference\n\nAll public names, by what they are for.\n\n```{{toctree}}\n:maxdepth: 2\n\n{listed}\n```"
-    )
+    """Return the page that lists the names of all parts of the reference."""
+    pages = "\n".join(part.page for part in PARTS)
+    blocks = ["# API reference", "All public names, by what they are for.", f"```{{toctree}}\n:hidden:\n\n{pages}\n```"]
+    for part in PARTS:
+        blocks.append(f"## [{part.title}]({part.page}.md)")
+        blocks += [summary(package, chain(*by_module(package).values())) for package in part.packages]
+    return "\n\n".join(blocks)
+
+
+def summary(package: str, names: Iterable[str]) -> str:
+    """Return a table of names of a package with the first lines of their docstrings."""
+    return rst(f".. currentmodule:: {package}\n\n.. autosummary::\n   :nosignatures:\n\n   " + "\n   ".join(names))
 
 
 def first_page(thing: Any) -> str:
@@ -251,10 +259,9 @@ def api_page(part: Part) -> Iterator[str]:
     """Yield the parts of a page of the reference: public names by the module that defines them."""
     yield f"# {part.title}"
     for package in part.packages:
-        yield rst(f".. currentmodule:: {package}")
         for home, things in by_module(package).items():
             yield f"## {first_line(home)}"
-            yield rst(".. autosummary::\n   :nosignatures:\n\n   " + "\n   ".join(things))
+            yield summary(package, things)
             for name, thing in things.items():
                 kind = "class" if inspect.isclass(thing) else "function"
                 members = "\n   :members:\n   :show-inheritance:" if kind == "class" else ""

@@ -36,5 +36,8 @@ html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "fair-envs"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {"secondary_sidebar_items": ["page-toc"]}  # pages without sections have room for their tables
 # The theme logs an error if no mode was chosen; as `default_mode`, "auto" would have no colours without scripts.
 html_js_files = [("", {"body": "document.documentElement.dataset.mode ||= 'auto'"})]
