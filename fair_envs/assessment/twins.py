@@ -80,6 +80,6 @@ def twin_rows(
 def _of_decisions(rules: Rules, policy: Policy, *, episodes: int, seed: int, lanes: int, level: float) -> Iterator[Row]:
     for attribute in _attributes(rules):
         pairs = twin_decisions(rules, policy, attribute=attribute, episodes=episodes, seed=seed, lanes=lanes)
-        name = f"change of favourable decisions with other {pairs.attribute}"
+        name = f"change of favourable decisions if all swap {pairs.attribute}"
         for value, estimate in pairs.favoured(level=level).items():
             yield Row("twin", name, value, within(estimate, DIFFERENCE))

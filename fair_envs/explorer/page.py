@@ -127,10 +127,11 @@ def rounded(value: Any) -> Any:
 
 
 def label_of(policy: Any, env_id: str) -> str:
-    """Return the name of a policy in the page: of a run, its method and its folder."""
+    """Return the name of a policy in the page: of a run, its folder, and its method unless the folder names it."""
     if kind_of(policy) == "trained" and isinstance(policy, str | Path) and Path(policy).is_dir():
         parameters_of_run(Path(policy), env_id)
-        return f"{training_of_run(Path(policy))['method']} ({Path(policy).name})"
+        method, folder = training_of_run(Path(policy))["method"], Path(policy).resolve().name
+        return folder if method in folder else f"{method} ({folder})"
     return name_of(policy)
 
 

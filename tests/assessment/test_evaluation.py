@@ -330,7 +330,7 @@ def test_agents_with_half_the_speed_would_earn_more_without_it() -> None:
 def test_a_policy_that_ignores_the_attribute_has_twins_without_a_change() -> None:
     found = evaluate("FairHiring-v0", "random", episodes=3, parameters={"horizon": 20}, **QUICK)
     changes = values(found, "twin")
-    assert set(changes) == {("change of favourable decisions with other gender", who) for who in ("man", "woman")}
+    assert set(changes) == {("change of favourable decisions if all swap gender", who) for who in ("man", "woman")}
     assert set(changes.values()) == {0.0}
     assert "Counterfactual twins change only gender; the rules do not define how to change nationality." in found.notes
 

@@ -119,15 +119,34 @@ def test_the_slider_names_the_fairest_policy_within_a_price(opened: Any, file: P
     policies = [one for one in data_of(file)["policies"] if one["kind"] != "bound"]
     highest = max(one["performance"]["value"] for one in policies)
     best = [one for one in policies if one["performance"]["value"] == highest]
+    shown.locator("select").first.select_option(label=best[0]["label"])
     shown.locator("input[type=range]").fill("0")
     fairest = min(best, key=lambda one: abs(one["gap"]["value"]))
-    assert f": {fairest['label']}. It gives up 0 %" in answer.inner_text()
+    assert f": {fairest['label']}. It gives up nothing" in answer.inner_text()
     shown.locator("input[type=range]").fill("100")
     floor = next(one["performance"]["value"] for one in policies if one["label"] == "random")
     able = [one for one in policies if one["performance"]["value"] >= floor]
     fairest = min(able, key=lambda one: abs(one["gap"]["value"]))
     assert f": {fairest['label']}." in answer.inner_text()
     assert "advantaged" in answer.inner_text()  # who gains and who loses
+
+
+def test_only_ticked_policies_are_proposed_and_all_views_compare_with_the_same_one(opened: Any) -> None:
+    shown, answer = view(opened, "tradeoff"), opened.locator("#answer")
+    shown.locator("input[type=range]").fill("100")
+    first = re.search(r"smallest gap is: (.+?)\. It", answer.inner_text())
+    assert first
+    shown.get_by_role("checkbox", name=first[1]).uncheck()
+    assert f": {first[1]}." not in answer.inner_text()
+    for box in shown.locator("input[type=checkbox]").all():
+        box.uncheck()
+    assert "No ticked policy keeps" in answer.inner_text()
+    for box in shown.locator("input[type=checkbox]").all():
+        box.check()
+    shown.locator("select").first.select_option(label="always")
+    assert "Compared with always" in view(opened, "who").inner_text()
+    view(opened, "who").locator("select").first.select_option(label="max-reward")
+    assert "of what max-reward has above random" in answer.text_content()
 
 
 def test_a_rectangle_picks_policies(opened: Any) -> None:
@@ -154,9 +173,9 @@ def test_levelling_down_is_said(opened: Any) -> None:
 
 def test_a_stretch_of_time_has_its_rates(opened: Any) -> None:
     shown = view(opened, "when")
-    assert "Steps 1 to 200:" in shown.inner_text()
+    assert "Inside steps 1 to 200:" in shown.inner_text()
     shown.locator("input[type=range]").first.fill("50")
-    assert re.search(r"Steps \d\d+ to 200: advantaged", shown.inner_text())
+    assert re.search(r"steps \d\d+ to 200: advantaged .* is ahead of (dis)?advantaged by 0", shown.inner_text())
 
 
 def test_a_step_shows_what_was_decided_and_known(opened: Any, file: Path) -> None:
@@ -164,9 +183,13 @@ def test_a_step_shows_what_was_decided_and_known(opened: Any, file: Path) -> Non
     shown.locator("button[aria-label='step 7']").click()
     text = shown.inner_text()
     person = data_of(file)["policies"][0]["watched"]
-    assert ("accept" if person["action"][7][0] else "reject") in text and "The policy's probabilities" in text
+    decided, true = text.split("True, whether anybody knew it or not")
+    assert ("accept" if person["action"][7][0] else "reject") in decided and "probability" in decided
+    right = person["truth"][7][0] == person["action"][7][0]
+    assert re.search(rf"so the decision was\s+{'right' if right else 'wrong'}", true)
+    assert "Step 7" in shown.inner_text()  # beside the slider
     assert shown.locator("img.film").get_attribute("src").startswith("data:image/webp")
-    shown.locator("summary").click()
+    shown.locator("summary").first.click()
     assert "score_0" in shown.inner_text()
 
 
@@ -178,6 +201,21 @@ def test_one_change_marks_the_first_decision_that_differs(opened: Any, file: Pat
     assert shown.locator("button.differs").first.get_attribute("title").startswith("step 4:")
 
 
+def test_the_next_person_who_is_treated_differently_is_found(opened: Any, file: Path) -> None:
+    shown = view(opened, "debug")
+    shown.locator("select").first.select_option(label="observed-opportunity")
+    shown.locator("select").nth(1).select_option(label="a person has another attribute")
+    changes = data_of(file)["policies"][1]["watched"]["changed"][0]["places"]
+    found = [step for step, change in enumerate(changes) if any(t == step for t, *_ in change["differs"])]
+    shown.get_by_role("button", name="Next person").click()
+    said = opened.locator("#changed").inner_text()
+    if found:
+        step = next((one for one in found if one > 0), found[0])
+        assert f"the person in step {step} is " in said and "instead of" in said
+    else:
+        assert "treats none of the persons" in said
+
+
 def test_the_parts_of_a_gap_add_up(opened: Any) -> None:
     both = opened.evaluate("() => kitagawa([[2, 10], [6, 10]], [[4, 10], [5, 10]])")
     assert both["composition"] == 0 and both["rates"] == pytest.approx(0.45 - 0.4)
@@ -185,6 +223,13 @@ def test_the_parts_of_a_gap_add_up(opened: Any) -> None:
     assert people["rates"] == 0 and people["composition"] == pytest.approx(1 / 3 - 0.4)
     assert opened.evaluate("() => kitagawa([[0, 0]], [[1, 2]])") is None
     assert "Of this change of" in view(opened, "why").inner_text()
+
+
+def test_names_in_the_plot_do_not_lie_on_each_other(opened: Any) -> None:
+    heights = opened.evaluate(
+        "() => [...apart([[0, 10, 20], [1, 12, 22], [2, 500, 21]].map(([j, x, y]) => ({j, x, y})))]"
+    )
+    assert dict(heights) == {0: 20, 1: 33, 2: 21}
 
 
 def test_the_views_can_be_reached_with_the_keyboard(opened: Any) -> None:

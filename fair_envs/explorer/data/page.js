@@ -25,6 +25,7 @@ const show = (x, digits = 3) => known(x) ? String(+x.toPrecision(digits)) : "und
 const signed = x => known(x) ? (x > 0 ? "+" : x < 0 ? "−" : "±") + show(Math.abs(x)) : "undefined";
 const within = e => known(e.low) && known(e.high) ? `${show(e.value)} [${show(e.low)}, ${show(e.high)}]` : show(e.value);
 const percent = x => `${Math.round(100 * x)} %`;
+const chance = x => known(x) && x > 0 && x < .001 ? "< 0.001" : known(x) && x > .999 && x < 1 ? "> 0.999" : show(x);
 
 function choice(label, options, value, changed) {
   const select = el("select", {onchange: () => changed(select.value)}, options.map(([key, text]) =>
@@ -78,11 +79,13 @@ const gap = p => Math.abs(p.gap.value);
 const usable = P.map((p, k) => k).filter(k => P[k].kind !== "bound" && known(P[k].performance.value) && known(P[k].gap.value));
 const rateOf = (p, g) => p.rates[g] ? p.rates[g].value : null;
 const best = usable.reduce((a, b) => P[b].performance.value > P[a].performance.value ? b : a, usable[0]);
+/** The policy that others are compared with in all views: the first given one if it is trained, or else the best one. */
+let reference = P[0].kind === "trained" && usable.includes(0) ? 0 : best;
 const floor = (() => { const random = P.find(p => p.kind === "random"); return random ? random.performance.value : Math.min(...usable.map(k => P[k].performance.value)); })();
 
 /** Return who gains and who loses if policy b takes the place of policy a, as a sentence. */
 function exchange(a, b) {
-  if (a === b) return `This is the policy with the highest performance itself.`;
+  if (a === b) return "";
   const parts = GROUPS.map(g => ({g, from: rateOf(P[a], g), to: rateOf(P[b], g)})).filter(r => known(r.from) && known(r.to));
   const said = parts.map(r => `${r.g} ${Math.abs(r.to - r.from) < 5e-4 ? "stays at" : r.to > r.from ? "gains" : "loses"} ${Math.abs(r.to - r.from) < 5e-4 ? show(r.to) : `${show(Math.abs(r.to - r.from), 2)} (${show(r.from)} → ${show(r.to)})`}`);
   return `In the ${DATA.rate}, ${said.join("; ")}.`;
@@ -94,30 +97,36 @@ function tradeOff(view) {
   const selected = new Set(P.keys());
   let given = .1;
   const chart = el("div", {}), lines = el("div", {}), answer = el("p", {class: "answer", "aria-live": "polite", id: "answer"});
-  const chosen = () => {
-    const least = P[best].performance.value - given * (P[best].performance.value - floor);
-    return usable.filter(k => P[k].performance.value >= least - 1e-12).reduce((a, b) => gap(P[b]) < gap(P[a]) ? b : a, best);
-  };
+  const least = () => P[reference].performance.value - given * (P[reference].performance.value - floor);
+  const chosen = () => usable.filter(k => selected.has(k) && P[k].performance.value >= least() - 1e-12).reduce((a, b) => a === null || gap(P[b]) < gap(P[a]) ? b : a, null);
+  function told(k) {
+    const from = P[reference], room = from.performance.value - floor;
+    if (k === null) return `No ticked policy keeps ${percent(1 - given)} of what ${from.label} has above random.`;
+    const p = P[k], lost = from.performance.value - p.performance.value, part = room > 0 ? Math.abs(lost / room) : 0;
+    const cost = k === reference || Math.abs(lost) < 1e-12 ? "It gives up nothing" : lost < 0 ? `It performs better than ${from.label}, by ${percent(part)}` : `It gives up ${part < .01 ? "less than 1 %" : percent(part)}`;
+    return `If you give up at most ${percent(given)} of what ${from.label} has above random, the ticked policy with the smallest gap is: ${p.label}. ${cost} (${DATA.performance} ${show(p.performance.value)} instead of ${show(from.performance.value)}); `
+      + `its gap is ${show(gap(p))}${p.gap.limit !== null && gap(p) <= p.gap.limit ? " (not more than chance would give)" : ""}${k === reference ? "" : ` instead of ${show(gap(from))}`}. ${exchange(reference, k)}`;
+  }
   function draw() {
-    const k = chosen(), p = P[k], lost = P[best].performance.value - p.performance.value, room = P[best].performance.value - floor;
-    answer.textContent = `If you give up at most ${percent(given)} of the performance above random: ${p.label}. It gives up ${percent(room > 0 ? lost / room : 0)}; `
-      + `its gap is ${show(gap(p))}${p.gap.limit !== null && gap(p) <= p.gap.limit ? " (not more than chance would give)" : ""} instead of ${show(gap(P[best]))} with ${P[best].label}. ${exchange(best, k)}`;
+    const k = chosen();
+    answer.textContent = told(k);
     const w = 720, h = 420, box = [[60, 560], [370, 30]];
     const xs = [0, Math.max(...P.filter(q => known(q.gap.value)).map(q => Math.max(gap(q), Math.abs(q.gap.high ?? 0)))) * 1.05 || 1];
     const ys = padded(extent(P.flatMap(q => [q.performance.low ?? q.performance.value, q.performance.high ?? q.performance.value])));
     const x = scale(...xs, ...box[0]), y = scale(...ys, ...box[1]);
     const noise = P.map(q => q.gap.noise).filter(known).sort((a, b) => a - b)[Math.floor(P.length / 2)] || 0;
-    const least = P[best].performance.value - given * (P[best].performance.value - floor);
+    const names = apart(P.map((q, j) => known(q.gap.value) ? {j, x: x(gap(q)) + 10, y: y(q.performance.value) + 4} : null).filter(known));
     const drawing = svg("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": `${DATA.performance} against the gap of the ${DATA.rate}`},
       svg("rect", {x: box[0][0], y: box[1][1], width: Math.max(0, x(noise) - box[0][0]), height: box[1][0] - box[1][1], fill: "#eceff3"}),
       axes(x, y, ...box, xs, ys, `gap between groups (0 is fair; grey: what chance gives)`, DATA.performance),
-      svg("line", {x1: box[0][0], x2: box[0][1], y1: y(least), y2: y(least), stroke: "#0b6e99", "stroke-dasharray": "6 4"}),
+      svg("line", {x1: box[0][0], x2: box[0][1], y1: y(least()), y2: y(least()), stroke: "#0b6e99", "stroke-dasharray": "6 4"}),
       P.map((q, j) => !known(q.gap.value) ? null : svg("g", {class: selected.has(j) ? "" : "dim", "data-policy": j},
         known(q.performance.low) ? svg("line", {x1: x(gap(q)), x2: x(gap(q)), y1: y(q.performance.low), y2: y(q.performance.high), stroke: colour(j)}) : null,
         known(q.gap.low) ? svg("line", {x1: x(q.gap.low * q.gap.high < 0 ? 0 : Math.min(Math.abs(q.gap.low), Math.abs(q.gap.high))), x2: x(Math.max(Math.abs(q.gap.low), Math.abs(q.gap.high))), y1: y(q.performance.value), y2: y(q.performance.value), stroke: colour(j)}) : null,
         j === k ? svg("circle", {cx: x(gap(q)), cy: y(q.performance.value), r: 12, fill: "none", stroke: "#0b6e99", "stroke-width": 2}) : null,
         marker(q.kind, x(gap(q)), y(q.performance.value), colour(j), known(q.gap.limit) && gap(q) <= q.gap.limit),
-        svg("text", {x: x(gap(q)) + 10, y: y(q.performance.value) + (j % 2 ? 14 : -6)}, q.label))));
+        svg("text", {x: x(gap(q)) + 10, y: names.get(j)}, q.label),
+        svg("title", {}, `${q.label}: ${DATA.performance} ${within(q.performance)}, gap ${within(q.gap)}`))));
     brush(drawing, (x0, x1, y0, y1) => {
       selected.clear();
       P.forEach((q, j) => { const px = x(gap(q)), py = y(q.performance.value); if (x1 - x0 < 4 || (px >= x0 && px <= x1 && py >= y0 && py <= y1)) selected.add(j); });
@@ -127,15 +136,35 @@ function tradeOff(view) {
     replace(lines, parallel(selected, k));
     legend.querySelectorAll("input").forEach((box, j) => box.checked = selected.has(j));
   }
-  const legend = el("div", {class: "legend", role: "group", "aria-label": "Policies that are shown strongly"}, P.map((p, j) => el("label", {},
-    el("input", {type: "checkbox", checked: true, onchange: event => { event.target.checked ? selected.add(j) : selected.delete(j); draw(); }}), " ",
-    svg("svg", {width: 16, height: 16, "aria-hidden": "true"}, marker(p.kind, 8, 8, colour(j), false, 5)), ` ${p.label} (${KINDS[p.kind]})`)));
+  const ticked = (p, j) => el("label", {}, el("input", {type: "checkbox", checked: true, onchange: event => { event.target.checked ? selected.add(j) : selected.delete(j); draw(); }}), " ",
+    svg("svg", {width: 16, height: 16, "aria-hidden": "true"}, marker(p.kind, 8, 8, colour(j), false, 5)), ` ${p.label} (${KINDS[p.kind]})`);
+  const legend = el("div", {class: "legend"}, table(["policy", DATA.performance, "gap", "more than chance?", ...GROUPS],
+    P.map((p, j) => [ticked(p, j), within(p.performance), known(p.gap.value) ? `${show(gap(p))}` : "undefined", known(p.gap.limit) ? (gap(p) > p.gap.limit ? "▲ yes" : "no") : "", ...GROUPS.map(g => show(rateOf(p, g)))]), [1, 2, ...GROUPS.map((_, g) => g + 4)]));
   view.append(el("p", {}, `Each mark is a policy: how well it does (${DATA.performance}), and how differently it treats the groups (gap in the ${DATA.rate}: ${DATA.benefit}). Lines are 95 % intervals over ${DATA.episodes} test episodes; hollow marks have a gap that chance alone could give.`),
-    el("div", {class: "controls"}, slider("How much performance would you give up?", [0, 100, 1], 10, v => { given = v / 100; if (chart.isConnected || chart.parentNode) draw(); return `${v} %`; })),
-    answer, chart, el("p", {class: "soft"}, "Draw a rectangle to pick policies; click to see all."), legend,
+    el("div", {class: "controls"}, compared(draw), slider("How much performance would you give up?", [0, 100, 1], 10, v => { given = v / 100; if (chart.isConnected || chart.parentNode) draw(); return `${v} %`; })),
+    answer, chart, el("p", {class: "soft"}, "Tick the policies among which you choose, or draw a rectangle around them; click to take all."), legend,
     el("h3", {}, "Several notions of fairness at once"), lines);
   draw();
 }
+
+/** Return heights of labels that do not lie on each other, by policy. */
+function apart(labels) {
+  const found = new Map();
+  for (const {j, x, y} of labels.sort((a, b) => a.y - b.y)) {
+    let height = y;
+    for (const [other, at] of [...found].sort((a, b) => a[1] - b[1])) if (Math.abs(labels.find(one => one.j === other).x - x) < 150 && Math.abs(at - height) < 13) height = at + 13;
+    found.set(j, height);
+  }
+  return found;
+}
+
+/** Return the choice of the policy that others are compared with, which is the same in all views. */
+function compared(draw) {
+  const own = choice("Compare with", P.map((p, k) => [k, p.label]), reference, v => { reference = +v; dependent.forEach(one => one()); });
+  dependent.push(() => { own.querySelector("select").value = reference; draw(); });
+  return own;
+}
+const dependent = [];
 
 /** Call back with the ends of a rectangle that the user draws, in the units of the picture. */
 function brush(drawing, done) {
@@ -174,7 +203,6 @@ function parallel(selected, chosen) {
 // 2. Who ----------------------------------------------------------------------------------------------------------------
 
 function who(view) {
-  let reference = best;
   const body = el("div", {});
   function draw() {
     const w = 720, row = 26, top = 20, left = 190, x0 = extent(P.flatMap(p => GROUPS.flatMap(g => [p.rates[g]?.low ?? rateOf(p, g), p.rates[g]?.high ?? rateOf(p, g)])));
@@ -185,50 +213,51 @@ function who(view) {
       P.map((p, j) => { const y = top + row * (j + .5); return svg("g", {}, svg("text", {x: left - 10, y: y + 4, "text-anchor": "end"}, p.label),
         GROUPS.map((g, k) => { const e = p.rates[g]; if (!e || !known(e.value)) return null; const dy = y + (k - (GROUPS.length - 1) / 2) * 7;
           return svg("g", {}, known(e.low) ? svg("line", {x1: x(e.low), x2: x(e.high), y1: dy, y2: dy, stroke: colour(k)}) : null, marker(["trained", "scripted", "bound", "random"][k % 4], x(e.value), dy, colour(k), false, 4), svg("title", {}, `${g}: ${within(e)}`)); })); }));
-    const said = P.map((p, j) => j === reference || p.kind === "bound" ? null : levelling(reference, j)).filter(known);
+    const said = P.map((p, j) => j === reference ? null : levelling(reference, j)).filter(known);
     replace(body, el("div", {class: "legend"}, GROUPS.map((g, k) => el("span", {}, svg("svg", {width: 16, height: 16, "aria-hidden": "true"}, marker(["trained", "scripted", "bound", "random"][k % 4], 8, 8, colour(k), false, 5)), ` ${g}`))), chart,
       el("h3", {}, `Compared with ${P[reference].label}`), said,
       el("h3", {}, "All numbers of a policy"), numbers);
   }
   const numbers = el("div", {}), list = el("div", {});
-  const fill = k => { replace(list, table(["notion", "groups", "difference, signed", "chance gives", "more than chance?"],
-    P[k].rows.filter(r => ["gap", "notion", "short-term", "long-term", "twin", "welfare"].includes(r.section) && known(r.value)).map(r => [r.name.replaceAll("_", " "), r.of, within(r), known(r.noise) ? show(r.noise) : "", known(r.noise) ? (r.beyond ? "▲ yes" : "no") : ""]), [2, 3])); return ""; };
-  numbers.append(el("div", {class: "controls"}, choice("Policy", P.map((p, k) => [k, p.label]), best, v => fill(+v))), list);
+  const fill = k => { replace(list, table(["notion", "groups", "difference, signed", "more than chance?", "chance gives"],
+    P[k].rows.filter(r => ["gap", "notion", "short-term", "long-term", "twin", "welfare"].includes(r.section) && known(r.value)).map(r => [r.name.replaceAll("_", " "), r.of, within(r), known(r.noise) ? (r.beyond ? "▲ yes" : "no") : "", known(r.noise) ? show(r.noise) : ""]), [2, 4])); return ""; };
+  numbers.append(el("div", {class: "controls"}, choice("Policy", P.map((p, k) => [k, p.label]), reference, v => fill(+v))), list);
   view.append(el("p", {}, `What each group gets with each policy. A number above another is not fair or unfair by itself: it says who gets more. Lines are 95 % intervals.`),
-    el("div", {class: "controls"}, choice("Compare with", P.map((p, k) => [k, p.label]), best, v => { reference = +v; draw(); })), body);
-  fill(best); draw();
+    el("div", {class: "controls"}, compared(draw)), body);
+  fill(reference); draw();
 }
 
 function levelling(a, b) {
   const change = GROUPS.map(g => ({g, by: rateOf(P[b], g) - rateOf(P[a], g), known: known(rateOf(P[b], g)) && known(rateOf(P[a], g))})).filter(r => r.known);
   const closer = gap(P[b]) < gap(P[a]) - 1e-9, losers = change.filter(r => r.by < -5e-4), winners = change.filter(r => r.by > 5e-4);
   const list = rows => rows.map(r => `${r.g} (${signed(r.by)})`).join(", ");
-  if (closer && losers.length && !winners.length) return el("p", {class: "alarm"}, el("strong", {}, "⚠ Levelling down. "), `${P[b].label} has a smaller gap (${show(gap(P[b]))} instead of ${show(gap(P[a]))}), because ${list(losers)} get less and nobody gets more.`);
-  return el("p", {}, el("strong", {}, `${P[b].label}: `), `gap ${show(gap(P[b]))} instead of ${show(gap(P[a]))}. More: ${list(winners) || "nobody"}. Less: ${list(losers) || "nobody"}.`);
+  const cost = ` ${DATA.performance[0].toUpperCase()}${DATA.performance.slice(1)}: ${signed(P[b].performance.value - P[a].performance.value)}.${P[b].kind === "bound" ? " It uses the ground truth, which nobody has in practice." : ""}`;
+  if (closer && losers.length && !winners.length) return el("p", {class: "alarm"}, el("strong", {}, "⚠ Levelling down. "), `${P[b].label} has a smaller gap (${show(gap(P[b]))} instead of ${show(gap(P[a]))}), because ${list(losers)} get less and nobody gets more.${cost}`);
+  return el("p", {}, el("strong", {}, `${P[b].label}: `), `gap ${show(gap(P[b]))} instead of ${show(gap(P[a]))}. More: ${list(winners) || "nobody"}. Less: ${list(losers) || "nobody"}.${cost}`);
 }
 
 // 3. When ---------------------------------------------------------------------------------------------------------------
 
 function when(view) {
-  let k = best, from = 0, to = 1;
+  let k = reference, from = 0, to = 1;
   const chart = el("div", {}), said = el("p", {class: "answer", "aria-live": "polite"});
   function draw() {
     const p = P[k], T = p.times.length, a = Math.min(Math.round(from * (T - 1)), T - 1), b = Math.max(a, Math.round(to * (T - 1)));
     const inside = GROUPS.map((g, j) => { const before = a > 0 ? p.course[a - 1][j] : [0, 0], now = p.course[b][j], demand = now[1] - before[1]; return demand > 0 ? (now[0] - before[0]) / demand : null; });
-    const defined = inside.filter(known);
-    said.textContent = `Steps ${a > 0 ? p.times[a - 1] + 1 : 1} to ${p.times[b]}: ` + GROUPS.map((g, j) => `${g} ${show(inside[j])}`).join(", ") + (defined.length > 1 ? `; difference ${show(Math.max(...defined) - Math.min(...defined))}.` : ". A group had no demand here, so there is no difference.");
+    const order = GROUPS.map((g, j) => j).filter(j => known(inside[j])).sort((i, j) => inside[j] - inside[i]), ahead = order[0], behind = order[order.length - 1];
+    said.textContent = `Inside steps ${a > 0 ? p.times[a - 1] + 1 : 1} to ${p.times[b]}: ` + GROUPS.map((g, j) => `${g} ${show(inside[j])}`).join(", ") + (order.length > 1 ? `; ${GROUPS[ahead]} is ahead of ${GROUPS[behind]} by ${show(inside[ahead] - inside[behind])}.` : ". A group had no demand here, so there is no difference.");
     const w = 720, h = 340, box = [[60, 560], [290, 30]], rates = p.course.map(row => row.map(([x, y]) => y > 0 ? x / y : null));
     const xs = [0, p.times[T - 1] || 1], ys = padded(extent(rates.flat())), x = scale(...xs, ...box[0]), y = scale(...ys, ...box[1]);
     const hatched = rates.map((row, t) => row.some(v => !known(v)) ? svg("rect", {x: x(t ? p.times[t - 1] : 0), y: box[1][1], width: Math.max(2, x(p.times[t]) - x(t ? p.times[t - 1] : 0)), height: box[1][0] - box[1][1], fill: "url(#hatch)"}) : null);
     replace(chart, svg("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "Rates of the groups since the start of the episode"},
       svg("defs", {}, svg("pattern", {id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)"}, svg("line", {x1: 0, x2: 0, y1: 0, y2: 6, stroke: "#5b6472"}))),
       svg("rect", {x: x(a > 0 ? p.times[a - 1] : 0), y: box[1][1], width: Math.max(2, x(p.times[b]) - x(a > 0 ? p.times[a - 1] : 0)), height: box[1][0] - box[1][1], fill: "#dcebf2"}),
-      axes(x, y, ...box, xs, ys, "steps since the start of the episode", `${DATA.rate} so far`), hatched,
+      axes(x, y, ...box, xs, ys, "steps since the start of the episode", `${DATA.rate} since the start, all steps so far`), hatched,
       GROUPS.map((g, j) => { const points = rates.map((row, t) => [p.times[t], row[j]]).filter(([, v]) => known(v)); const end = points[points.length - 1];
         return svg("g", {}, svg("path", {d: points.map(([t, v], i) => `${i ? "L" : "M"}${x(t)} ${y(v)}`).join(""), fill: "none", stroke: colour(j), "stroke-width": 2, "stroke-dasharray": ["", "7 4", "2 3", "9 3 2 3"][j % 4]}), end ? svg("text", {x: x(end[0]) + 6, y: y(end[1]) + 4 + (j % 2 ? 10 : -2)}, g) : null); })));
   }
-  view.append(el("p", {}, "How the groups' rates develop within an episode, pooled over the test episodes. Choose a stretch of time to see the rates inside it. Hatched: a group has no rate yet, because nobody of it was concerned."),
-    el("div", {class: "controls"}, choice("Policy", P.map((p, j) => [j, p.label]), best, v => { k = +v; draw(); }),
+  view.append(el("p", {}, "How the groups' rates develop within an episode, pooled over the test episodes. The lines hold all steps since the start, so late changes show little; choose a stretch of time to read the rates inside it. Hatched: a group has no rate yet, because nobody of it was concerned."),
+    el("div", {class: "controls"}, choice("Policy", P.map((p, j) => [j, p.label]), reference, v => { k = +v; draw(); }),
       slider("From", [0, 100, 1], 0, v => { from = Math.min(v / 100, to); if (chart.parentNode) draw(); return `${v} %`; }),
       slider("To", [0, 100, 1], 100, v => { to = Math.max(v / 100, from); if (chart.parentNode) draw(); return `${v} %`; })), said, chart);
   draw();
@@ -239,6 +268,7 @@ function when(view) {
 const WATCHED = P.map((p, k) => k).filter(k => P[k].watched);
 const nameOf = a => a < 0 ? "none" : DATA.actions[a] || (DATA.agents ? `action ${a}` : a === DATA.favourable ? "favourable" : `decision ${a}`);
 const groupOf = g => DATA.recorded[g] ?? "unknown";
+const otherOf = g => DATA.recorded.length === 2 && DATA.recorded[g] ? `${DATA.recorded[1 - g]} instead of ${DATA.recorded[g]}` : `not ${groupOf(g)}, but has another attribute`;
 
 function replay(view) {
   let k = WATCHED[0], t = 0, timer = null;
@@ -247,37 +277,44 @@ function replay(view) {
   function draw() {
     const e = P[k].watched, frame = e.frames[Math.min(t, e.frames.length - 1)];
     picture.hidden = !frame; if (frame) picture.src = frame;
-    const rows = [["step", String(t)]];
+    const rows = [["step", String(t)]], true_ = [];
     if (one()) {
-      rows.push(["group", groupOf(e.group[t][0])], ["decision", nameOf(e.action[t][0])], ["label at once", e.label[t][0] < 0 ? "not known at this time" : String(e.label[t][0])],
-        ["correct decision", e.truth[t][0] < 0 ? "unknown" : e.truth[t][0] === DATA.favourable ? "favourable" : "not favourable"], ["worth to the person", show(e.outcome[t][0])]);
-      DATA.features.forEach((name, j) => rows.push([name, show(e.features[t][0][j])]));
+      const [action, truth, label] = [e.action[t][0], e.truth[t][0], e.label[t][0]];
+      rows.push(["group", groupOf(e.group[t][0])], ["decision", nameOf(action)]);
+      true_.push(["the correct decision was", truth < 0 ? "unknown" : nameOf(truth)], ["so the decision was", truth < 0 ? "neither right nor wrong" : truth === action ? "right" : "wrong"],
+        ["the decision-maker learned this", label < 0 ? "not in this step" : "in this step"], ["worth to the person", show(e.outcome[t][0])], ["reward of the decision-maker", show(e.reward[t])]);
     } else {
       const counts = {};
       e.group[t].forEach((g, i) => { if (e.action[t][i] >= 0) (counts[groupOf(g)] ||= []).push(e.action[t][i]); });
       for (const [g, actions] of Object.entries(counts)) rows.push([g, Object.entries(actions.reduce((c, a) => ({...c, [nameOf(a)]: (c[nameOf(a)] || 0) + 1}), {})).map(([n, c]) => `${n}: ${c}`).join(", ")]);
     }
-    rows.push(["reward", show(e.reward[t])]);
+    if (!one()) rows.push(["reward", show(e.reward[t])]);
     const seen = e.observation[t] || [], likely = e.probabilities[t] || [];
-    replace(about, table(["", ""], rows),
-      likely.length && likely.length <= 12 ? [el("h3", {}, "The policy's probabilities"), table(["action", "probability"], likely.map((v, a) => [nameOf(a), show(v)]), [1])] : null,
-      seen.length ? el("details", {}, el("summary", {}, "What the policy saw"), table(["entry", "value"], seen.map((v, j) => [DATA.observed[j] ?? `entry ${j}`, show(v)]), [1])) : null);
+    const open = about.querySelector("details")?.open;
+    replace(about, el("h3", {}, "Decided"), table(["", ""], rows),
+      likely.length && likely.length <= 12 ? table(["action", "probability"], likely.map((v, a) => [nameOf(a), chance(v)]), [1]) : null,
+      seen.length ? el("details", {open: open === true}, el("summary", {}, "What the policy saw"), table(["entry", "value"], seen.map((v, j) => [DATA.observed[j] ?? `entry ${j}`, show(v)]), [1])) : null,
+      true_.length ? [el("h3", {}, "True, whether anybody knew it or not"), table(["", ""], true_)] : null,
+      one() && DATA.features.length ? el("details", {}, el("summary", {}, "Features of the person in the record"), table(["feature", "value"], DATA.features.map((name, j) => [name, show(e.features[t][0][j])]), [1])) : null);
     line.querySelectorAll("button").forEach((b, j) => b.classList.toggle("now", j === t));
-    const range = control.querySelector("input"); if (range && +range.value !== t) range.value = t;
+  }
+  function move(step) {
+    const range = control.querySelector("input");
+    range.value = step; range.dispatchEvent(new Event("input"));
   }
   function prepare() {
     const e = P[k].watched, last = e.action.length - 1;
     t = Math.min(t, last);
-    replace(line, e.action.map((row, j) => el("button", {class: one() ? (row[0] === DATA.favourable ? "yes" : "no") : "", title: one() ? `step ${j}: ${groupOf(e.group[j][0])}, ${nameOf(row[0])}` : `step ${j}`, "aria-label": `step ${j}`, onclick: () => { t = j; draw(); }}, one() ? (row[0] === DATA.favourable ? "+" : "−") : "·")));
+    replace(line, e.action.map((row, j) => el("button", {class: one() ? (row[0] === DATA.favourable ? "yes" : "no") : "", title: one() ? `step ${j}: ${groupOf(e.group[j][0])}, ${nameOf(row[0])}` : `step ${j}`, "aria-label": `step ${j}`, onclick: () => move(j)}, one() ? (row[0] === DATA.favourable ? "+" : "−") : "·")));
     const button = el("button", {onclick: () => {
       if (timer) { clearInterval(timer); timer = null; button.textContent = "Play"; return; }
-      button.textContent = "Pause"; timer = setInterval(() => { t = t >= last ? 0 : t + 1; draw(); }, 300);
+      button.textContent = "Pause"; timer = setInterval(() => move(t >= last ? 0 : t + 1), 300);
     }}, "Play");
     replace(control, WATCHED.length > 1 ? choice("Policy", WATCHED.map(j => [j, P[j].label]), k, v => { k = +v; prepare(); }) : el("strong", {}, P[k].label),
       slider("Step", [0, last, 1], t, v => { t = v; if (about.parentNode) draw(); return String(v); }), button);
     draw();
   }
-  view.append(el("p", {}, `The first steps of the test episode with seed ${DATA.seed}. Choose a step to see who was concerned, what the policy saw and decided, and what was known at the time.${DATA.agents ? "" : " + is the decision that people want."}`),
+  view.append(el("p", {}, `The first steps of the test episode with seed ${DATA.seed}. Choose a step to see who was concerned, what the policy saw and decided, and what was true: a simulation knows it, even where nobody in the world would learn it.${DATA.agents ? "" : " + is the decision that people want."}`),
     control, el("div", {class: "beside"}, picture, about), line);
   prepare();
 }
@@ -292,7 +329,7 @@ function debug(view) {
   function draw() {
     const e = P[k].watched, change = e.changed[c], found = change.places[place], steps = e.action.length, one = e.action[0].length === 1;
     const other = new Map(found.differs.map(([t, i, a]) => [`${t}/${i}`, a])), first = found.differs.length ? found.differs[0][0] : null;
-    const what = change.kind === "attribute" ? (DATA.agents ? `agent ${place} (${groupOf(e.group[0][place] ?? 0)}) has the other attribute` : `the person in step ${place} (${groupOf(e.group[place][0])}) has another attribute`) : (DATA.agents ? `agent 0 acts differently in step ${place}` : `the decision in step ${place} is another one`);
+    const what = change.kind === "attribute" ? (DATA.agents ? `agent ${place} (${groupOf(e.group[0][place] ?? 0)}) has the other attribute` : `the person in step ${place} is ${otherOf(e.group[place][0])}`) : (DATA.agents ? `agent 0 acts differently in step ${place}` : `the decision in step ${place} is another one`);
     const own = found.own === null ? "" : ` For ${change.kind === "decision" && !one && !DATA.agents ? "that step" : DATA.agents ? "this agent" : "this person"}, the outcome changes by ${signed(found.own)}.`;
     const groups = found.outcome.map((v, g) => Math.abs(v) > 1e-9 ? `${groupOf(g)} ${signed(v)}` : null).filter(known);
     said.textContent = `The same episode with the same random numbers, but ${what}. ` + (first === null ? "Nothing else changes: every decision is the same." :
@@ -306,15 +343,21 @@ function debug(view) {
         counts.map((n, t) => n ? svg("rect", {x: x(t), y: y(n), width: Math.max(2, x(1) - x(0) - 1), height: 130 - y(n), fill: "#a02c2c"}) : null)));
     }
   }
+  function seek(change) {
+    const steps = change.places.length, next = [...Array(steps).keys()].map(s => (place + 1 + s) % steps).find(s => change.places[s].differs.some(([t]) => t === s));
+    if (next === undefined) said.textContent = `The policy treats none of the persons in these ${steps} steps differently with the other attribute.`;
+    else { place = next; prepare(); }
+  }
   function prepare() {
     const changes = P[k].watched.changed;
     c = Math.min(c, changes.length - 1); place = Math.min(place, changes[c].places.length - 1);
     const names = {attribute: DATA.agents ? "an agent has the other attribute" : "a person has another attribute", decision: "one decision is another one"};
     replace(control, choice("Policy", able.map(j => [j, P[j].label]), k, v => { k = +v; prepare(); }), choice("What is changed", changes.map((o, j) => [j, names[o.kind]]), c, v => { c = +v; place = 0; prepare(); }),
-      slider(changes[c].kind === "attribute" && DATA.agents ? "Agent" : "Step", [0, changes[c].places.length - 1, 1], place, v => { place = v; if (said.parentNode) draw(); return String(v); }));
+      slider(changes[c].kind === "attribute" && DATA.agents ? "Agent" : "Step", [0, changes[c].places.length - 1, 1], place, v => { place = v; if (said.parentNode) draw(); return String(v); }),
+      changes[c].kind === "attribute" && !DATA.agents ? el("button", {onclick: () => seek(changes[c])}, "Next person who is treated differently") : null);
     draw();
   }
-  view.append(el("p", {}, "The same episode twice with the same random numbers. One thing is different, so everything that differs afterwards comes from it. If only an attribute is changed and a decision about the person differs, the decision depends on the attribute."), control, said, lines);
+  view.append(el("p", {}, "The same episode twice with the same random numbers. One thing is different, so everything that differs afterwards comes from it. Red frames mark decisions that differ; a blue frame marks the step of the change. If only an attribute is changed and a decision about the person differs, the decision depends on the attribute."), control, said, lines);
   prepare();
 }
 
@@ -337,24 +380,24 @@ function kitagawa(from, to) {
 function why(view) {
   const factors = Object.keys(DATA.factors).filter(f => P.every(p => p.strata[f]) && DATA.factors[f].length > 1);
   if (!factors.length || GROUPS.length < 2) { view.append(el("p", {}, "This environment has no legitimate factor by which a gap could be explained.")); return; }
-  let a = best, b = usable.find(k => k !== best) ?? best, factor = factors[0], one = 0, two = 1;
+  let a = reference, b = usable.find(k => k !== reference) ?? reference, factor = factors[0], one = 0, two = 1;
   const control = el("div", {class: "controls"}), said = el("p", {class: "answer", "aria-live": "polite"}), body = el("div", {});
   function draw() {
     const of = (k, g) => P[k].strata[factor][g], inside = k => kitagawa(of(k, two), of(k, one)), own = [a, b].map(inside);
     const moved = [one, two].map(g => kitagawa(of(a, g), of(b, g)));
     if (own.some(o => !o) || moved.some(m => !m)) { said.textContent = "A group has no demand, so its rate is undefined."; replace(body); return; }
     const gaps = own.map(o => o.composition + o.rates), rule = moved[0].rates - moved[1].rates, people = moved[0].composition - moved[1].composition;
-    said.textContent = `From ${P[a].label} to ${P[b].label}, the difference between ${GROUPS[one]} and ${GROUPS[two]} in the ${DATA.rate} moves from ${signed(gaps[0])} to ${signed(gaps[1])}. ` +
-      `Of this change of ${signed(gaps[1] - gaps[0])}, ${signed(rule)} is because people with the same ${factor} are treated differently than before, and ${signed(people)} because other people are concerned (other shares of ${factor}).`;
+    said.textContent = `With ${P[b].label} in place of ${P[a].label}, the difference (${GROUPS[one]} minus ${GROUPS[two]}, in the ${DATA.rate}) moves from ${signed(gaps[0])} to ${signed(gaps[1])}. ` +
+      `Of this change of ${signed(gaps[1] - gaps[0])}, ${signed(rule)} comes from other decisions about people with the same ${factor}, and ${signed(people)} from other shares of ${factor} among the people of a group, which earlier decisions can change.`;
     const bar = (label, parts) => [label, ...parts.map(signed)];
-    replace(body, table(["policy", "difference", `because the groups differ in ${factor}`, `with the same ${factor}`], [a, b].map((k, j) => bar(P[k].label, [gaps[j], own[j].composition, own[j].rates])), [1, 2, 3]),
+    replace(body, el("h3", {}, "Why is there a difference?"), el("p", {}, `With each policy, the difference has two parts: the groups differ in ${factor}, and people with the same ${factor} have different chances.`), table(["policy", "difference", `because the groups differ in ${factor}`, `with the same ${factor}`], [a, b].map((k, j) => bar(P[k].label, [gaps[j], own[j].composition, own[j].rates])), [1, 2, 3]),
       bars([[P[a].label, own[0].composition, own[0].rates], [P[b].label, own[1].composition, own[1].rates]], [`groups differ in ${factor}`, `same ${factor}, other rate`]),
       el("p", {class: "soft"}, "Decomposition of Kitagawa (1955), with the means of both sides as weights. It describes; a factor explains a difference only if it is a legitimate reason, which no number can decide."));
   }
   replace(control, choice("From", P.map((p, j) => [j, p.label]), a, v => { a = +v; draw(); }), choice("To", P.map((p, j) => [j, p.label]), b, v => { b = +v; draw(); }),
     choice("Factor", factors.map(f => [f, f]), factor, v => { factor = v; draw(); }),
     GROUPS.length > 2 ? [choice("Group", GROUPS.map((g, j) => [j, g]), one, v => { one = +v; draw(); }), choice("minus", GROUPS.map((g, j) => [j, g]), two, v => { two = +v; draw(); })] : null);
-  view.append(el("p", {}, "Why do the groups have different rates, and why did the difference change between two policies? It is split into the part from differences between people, and the part from different treatment of the same people."), control, said, body);
+  view.append(el("p", {}, "Why do the groups have different rates, and why did the difference change between two policies? It is split into the part from differences between people, and the part from different treatment of the same people."), control, el("h3", {}, "Why did the difference change?"), said, body);
   draw();
 }
 
@@ -389,9 +432,9 @@ function build() {
     fill(section);
   }
   tabs.addEventListener("keydown", event => {
-    const all = [...tabs.children], step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
-    if (!step) return;
-    const next = all[(all.indexOf(document.activeElement) + step + all.length) % all.length];
+    const all = [...tabs.children], now = all.indexOf(document.activeElement);
+    const next = {ArrowRight: all[(now + 1) % all.length], ArrowLeft: all[(now - 1 + all.length) % all.length], Home: all[0], End: all[all.length - 1]}[event.key];
+    if (!next) return;
     next.focus(); next.click();
   });
   document.getElementById("footer").textContent = `${DATA.episodes} test episodes from seed ${DATA.seed}. Intervals are at 95 % and over episodes: another training seed can give another policy. Measures assess; they do not say what is fair.`;
