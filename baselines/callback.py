@@ -38,7 +38,8 @@ class FairnessCallback(BaseCallback):
     Rewards are those of the environment, before wrappers change them.
 
     The environment is one of this package: made by `fair_envs.make_sb3`, or by `gymnasium.make` in any vector
-    environment of Stable-Baselines3. Your own environment also works if its ``info`` has the record.
+    environment of Stable-Baselines3. Your own environment also works if its ``info`` has the record. Labels that the
+    environment does not reveal are read from its state, which is out of reach in the processes of a `SubprocVecEnv`.
 
     Args:
         measures: What is measured, one or several: names (``"short"``, ``"long"`` and ``"rate"`` of the task, or

@@ -6,11 +6,12 @@ An extension of Sphinx. The pages are written to `environments/`, `leaderboard/`
 import importlib
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from _board import FOLDER, index, leaderboard
 from rich.table import Table
 from rich.text import Text
@@ -48,6 +49,7 @@ def write_all() -> None:
         write(f"environments/{env_id}.md", "\n\n".join(environment_page(env_id)))
     for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"):
         write(f"{name.lower()}.md", linked((DOCS.parent / f"{name}.md").read_text().rstrip("\n"), "docs/"))
+    write("citing.md", citing(yaml.safe_load((DOCS.parent / "CITATION.cff").read_text())))
     write("api/index.md", api_index())
     for part in PARTS:
         write(f"api/{part.page}.md", "\n\n".join(api_page(part)))
@@ -62,6 +64,23 @@ def write(name: str, text: str) -> None:
 
 
 # Files that are also read without the website -------------------------------------------------------------------------
+
+
+def citing(about: Mapping[str, Any]) -> str:
+    """Return the page that says how to cite the package, from ``CITATION.cff``."""
+    authors = " and ".join(f"{{{author['name']}}}" for author in about["authors"])
+    fields = {
+        "author": authors,
+        "title": f"{{{about['title']}}}",
+        "version": about["version"],
+        "note": about["license"],
+    }
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
+    entry = "\n".join(["@software{fair_envs,", *lines, "}"])
+    return (
+        f"# How to cite\n\n{about['message']} The pages of [environments](environments/index.md) and "
+        f"[methods](methods.md) name the papers.\n\n```bibtex\n{entry}\n```"
+    )
 
 
 def linked(text: str, prefix: str) -> str:

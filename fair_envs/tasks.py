@@ -303,7 +303,7 @@ def environment_id(env_id: str) -> str:
     if name not in TABLE and name not in gym.registry:
         raise ValueError(
             f"id must be one of {', '.join(sorted(TABLE))}, or registered with Gymnasium, got {env_id!r}"
-            f"{meant(name, TABLE)}; module:ID imports the module that registers an id"
+            f"{meant(name, TABLE)}; module:ID, or --import module before a command, registers it"
         )
     return name
 

@@ -966,9 +966,9 @@ def test_what_cannot_be_measured_is_told_before_anything_is_played(
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("without_luck", "a function of observations and uniform numbers"),
+        ("without_luck", "a function (observations, uniforms) -> actions"),
         ("Sitting", "action must have shape"),
-        ("BRIEFLY", "policy must be a Policy or callable"),
+        ("BRIEFLY", "policy must be a Policy or a function"),
     ],
 )
 def test_what_is_no_policy_is_tried_out_and_told(name: str, reason: str) -> None:
@@ -1127,7 +1127,9 @@ def test_a_report_says_first_that_rows_are_missing(tmp_path: Path, monkeypatch: 
     found = page(board(), FairFraud=Coverage(2, 5))
     monkeypatch.setattr("fair_envs.leaderboard.page.page_of", lambda folder, **_: found)
     first, second, *_ = Said("leaderboard", "report", "x", "--out", str(tmp_path), "--no-progress").text.splitlines()
-    assert first.startswith("Rows are missing. 8 of 11 rows are stored. Complete: FairLending-v0 (1 of 2).")
+    assert first.startswith(
+        "Preliminary: rows are missing. 8 of 11 rows are stored. Complete: FairLending-v0 (1 of 2)."
+    )
     assert second.startswith("passed: a planted bias ranks last")
 
 

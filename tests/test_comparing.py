@@ -71,6 +71,8 @@ def test_a_gap_that_closes_because_the_worse_off_gain_is_levelling_up() -> None:
     assert "poor gains (+0.2 [0.2, 0.2]): it takes from the better off." in told and "rich loses (-0.1" in told
     told = change(contender("fairer", 0.9, 0.8, 0.6), BASE)
     assert "poor gains (+0.2 [0.2, 0.2]): it levels up." in told and "rich is about the same" in told
+    told = change(contender("fairest", 0.9, 0.79, 0.6), BASE)  # at most 0.02 of the highest rate
+    assert "rich loses (-0.01 [-0.01, -0.01])" in told and told.endswith("it levels up.")
 
 
 def test_both_losing_is_levelling_down_too() -> None:
@@ -172,8 +174,8 @@ def test_it_says_how_scripted_policies_relate_to_the_methods() -> None:
     both, fairer = contender("fair", 1.2, 0.6, 0.5), contender("even", 0.1, 0.3, 0.3)
     told = comparison(BASE, both, fairer, weak, best, chance).sentences()[:-3]
     assert told == [
-        "A scripted policy is better than these methods or as good: even.",
-        "These methods are better than every scripted policy: none.",
+        "Methods that a scripted policy here (weak, rule) matches or beats: even.",
+        "Methods that are better than all of these rules: none.",
         "weak (performance 0.2, gap 0 within noise): better than even; with a lower performance and a smaller gap than "
         "ppo, fair.",
         "rule (performance 0.95, gap 0.2): worse than fair; with a higher performance and a larger gap than even; with "
@@ -181,8 +183,8 @@ def test_it_says_how_scripted_policies_relate_to_the_methods() -> None:
     ]
     told = comparison(contender("ppo", 0.5, 0.8, 0.4), contender("fair", 1.0, 0.6, 0.5), best).sentences()[:2]
     assert told == [
-        "A scripted policy is better than these methods or as good: ppo.",
-        "These methods are better than every scripted policy: fair.",
+        "Methods that a scripted policy here (rule) matches or beats: ppo.",
+        "Methods that are better than all of these rules: fair.",
     ]
 
 
@@ -539,6 +541,8 @@ def test_an_own_environment_whose_code_or_task_has_changed_is_evaluated_again(
 def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -> None:
     from fair_envs import compare
 
+    with pytest.raises(TypeError, match=r"runs must be folders .*, got int; save a model and give its zip in policies"):
+        compare([3])
     with pytest.raises(ValueError, match="runs must be a list of folders"):
         compare(str(runs[0]))
     with pytest.raises(ValueError, match="runs must have at least one folder or file of evaluations, got none"):

@@ -163,7 +163,10 @@ class Evaluation:
         for row in self.rows:
             if row.section == section and name in (None, row.name) and of in (None, row.of):
                 return row
-        raise KeyError(f"the evaluation has no row {section!r}, {name!r}, {of!r}")
+        wanted = {"section": section, "name": name, "of": of}
+        told = ", ".join(f"{key} {value!r}" for key, value in wanted.items() if value is not None)
+        sections = ", ".join(dict.fromkeys(f"{row.section}/{row.name}" for row in self.rows))
+        raise KeyError(f"the evaluation has no row with {told}; it has (section/name): {sections}")
 
     @property
     def performance(self) -> Estimate:
@@ -297,7 +300,18 @@ def reading(one: Evaluation, *, main: bool = False) -> list[str]:
         if main
         else f"{where}: {floor}; *: the gap is larger than 95 % of these.",
     ]
-    return [*found, played_with(one), *told_few(episodes)]
+    return [*found, *acting(one), played_with(one), *told_few(episodes)]
+
+
+def acting(one: Evaluation) -> Iterator[str]:
+    """Yield how a trained policy has chosen its actions, if it is one."""
+    if one.about.get("deterministic"):
+        yield "The model takes its most likely actions (deterministic)."
+    elif one.about.get("kind") == "trained":
+        yield (
+            "Policies with probabilities of actions sample them, as in training. With the most likely actions "
+            "(deterministic), gaps can be much larger."
+        )
 
 
 def told_few(episodes: int) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,6 +44,7 @@ class Side:
         policies: The policies.
         episodes: Number of test episodes.
         seed: Seed of the first one.
+        deterministic: Whether models of Stable-Baselines3 take their most likely actions.
     """
 
     env_id: str
@@ -53,6 +54,7 @@ class Side:
     policies: Sequence[str]
     episodes: int
     seed: int
+    deterministic: bool = False
 
 
 @app.command()
@@ -91,6 +93,12 @@ def evaluate(
     ] = None,
     episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
     seed: Annotated[int, typer.Option(help="Seed of the first test episode.", min=0)] = TEST_SEEDS,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic", help="Zips of models: take the most likely actions, instead of sampling as in training."
+        ),
+    ] = False,
     param: Param = None,
     every: Annotated[
         bool,
@@ -129,17 +137,20 @@ def evaluate(
     notions: dict[str, Any] = {"attribute": attribute, "form": form, "flip": flip}
     options: dict[str, Any] = {"engine": engine or PROCESSES, "jobs": jobs or 1, "progress": progress}
     numbers: dict[str, Any] = {"episodes": episodes, "seed": seed}
+    check_deterministic(deterministic, shown)
     check_engine_and(task, engine or PROCESSES, jobs or 1)
     if record:
         import pandas  # noqa: F401  # before anything is played
     if (run / "config.json").is_file():
         refuse(notions, of="a run")
         given: dict[str, Any] = {"task": task, "beside": beside, "every": every, "record": record, "out": out}
+        given["deterministic"] = deterministic
         of_run(run, shown, param, numbers=numbers, options=options, **given)
         return
     env_id = known_environment(what)
     folder = new_path(out, stem=env_id)
     side = in_environment(env_id, shown, param, task=task, beside=beside, **numbers)
+    side = replace(side, deterministic=deterministic)
     check_policies(side)
     if any(notions.values()):
         check_notions(side, **notions)
@@ -152,13 +163,22 @@ def evaluate(
     show_report_and_folder(report, folder, shown=True)
 
 
+def check_deterministic(deterministic: bool, policies: Sequence[str]) -> None:
+    """Raise ValueError if most likely actions are wanted and there is no model that has them."""
+    from fair_envs.assessment.policies import is_zip
+
+    if deterministic and not any(map(is_zip, policies)):
+        given = ", ".join(policies) or "none"
+        raise ValueError(f"--deterministic needs the zip of a model among the policies (--policy), got {given}")
+
+
 def known_environment(what: str) -> str:
     """Return the id of an environment, also of one that only Gymnasium knows; import its module if it is named.
 
     Raises:
         ValueError: It is neither an id nor a run.
     """
-    from fair_envs.assessment.policies import is_path, seeds_in
+    from fair_envs.assessment.policies import is_path, is_zip, seeds_in
     from fair_envs.registration import TABLE
     from fair_envs.tasks import environment_id
 
@@ -175,6 +195,8 @@ def known_environment(what: str) -> str:
         if seeds := seeds_in(Path(what)):
             found = f"which has runs of several seeds: use one, such as {seeds[0]}, or fair-envs compare {what}"
         found = found if Path(what).exists() else "which does not exist"
+        if is_zip(what):
+            found = f"which is a model's zip: use fair-envs evaluate ID --policy {what}"
         raise ValueError(f"RUN|ID must be the folder of a run, with a config.json, or an id, got {what!r}, {found}")
     raise ValueError(
         f"RUN|ID must be the folder of a run, with a config.json, or {', '.join(TABLE)}, "
@@ -264,6 +286,7 @@ def of_run(
     beside: bool,
     every: bool,
     record: bool,
+    deterministic: bool,
     out: Path | None,
     numbers: Mapping[str, Any],
     options: Mapping[str, Any],
@@ -281,6 +304,7 @@ def of_run(
         settings = method.load(run)[1]
         names = [str(run), *policies]
         side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
+        side = replace(side, deterministic=deterministic)
         check_policies(side)
     report = own_report(method, run, param, progress=options["progress"], **numbers)
     if method.policy is not None:
@@ -375,10 +399,15 @@ def evaluated(side: Side, *, engine: str, jobs: int, progress: bool) -> list[Any
     Raises:
         RuntimeError: Episodes failed; the message contains each different error once.
     """
+    from fair_envs.assessment.policies import is_zip
     from fair_envs.experiments.evaluations import evaluation_cell, read_evaluation
 
     shared: dict[str, Any] = {"task": side.task, "episodes": side.episodes, "seed": side.seed}
-    cells = [evaluation_cell(side.env_id, name, side.own[name], **shared) for name in side.policies]
+    likely = {name for name in side.policies if side.deterministic and is_zip(name)}
+    cells = [
+        evaluation_cell(side.env_id, name, side.own[name], **shared, deterministic=name in likely)
+        for name in side.policies
+    ]
     found = run_all(cells, engine=engine, jobs=jobs, progress=progress, read=read_evaluation)
     return [found[cell.key] for cell in cells]
 

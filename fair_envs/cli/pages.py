@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fair_envs.core import Rules, variant_named
+from fair_envs.faces.common import joint_space
 from fair_envs.metrics.followed import WINDOW
 from fair_envs.metrics.notions import OneOf
 from fair_envs.metrics.rates import RATES, Rate
@@ -244,14 +245,24 @@ def facts_of(rules: Rules) -> Iterator[tuple[str, str]]:
 
 
 def spaces_table(rules: Rules) -> Table:
-    """Return the spaces of one agent with the default parameters, and the number of agents."""
+    """Return the spaces of one agent and of all with the default parameters, and the number of agents."""
     table = Table(show_header=False, box=None, pad_edge=False)
-    observation = rules.observation_space(rules.params)
-    table.add_row("agents", str(rules.agents(rules.params)))
-    of_array = f"{type(observation).__name__}{observation.shape} of {observation.dtype}"
-    table.add_row("an agent observes", Text(str(observation) if observation.shape is None else of_array))
-    table.add_row("an agent acts", Text(str(rules.action_space(rules.params))))
+    observation, action = rules.observation_space(rules.params), rules.action_space(rules.params)
+    agents = rules.agents(rules.params)
+    table.add_row("agents", str(agents))
+    table.add_row("an agent observes", Text(_array(observation)))
+    table.add_row("an agent acts", Text(str(action)))
+    if rules.multi_agent:
+        joint = (_array(joint_space(space, agents, drop=False)) for space in (observation, action))
+        told = "gymnasium.make observes {} and acts {}: the agents in order. Its reward is their mean; "
+        table.add_row("all agents", Text(told.format(*joint) + "info['agent_reward'] has that of each."))
+        table.add_row("one agent", Text('gymnasium.make(ID, control="focal") or focal-ID; others= plays the others.'))
     return table
+
+
+def _array(space: Any) -> str:
+    """Return a space by the shape of its arrays; others as they are."""
+    return str(space) if space.shape is None else f"{type(space).__name__}{space.shape} of {space.dtype}"
 
 
 __all__ = ["environment_page", "environments_table", "own_page", "parameters_table", "rules_class"]

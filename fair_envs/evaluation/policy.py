@@ -220,8 +220,8 @@ def as_policy(given: Policy | Act) -> Policy:
         raise TypeError(f"policy must be a Policy, got the class {kind.__name__}: pass an instance")
     if not callable(given) or not _takes_two(given):
         raise TypeError(
-            "policy must be a Policy or callable, a function of observations and uniform numbers that returns actions, "
-            f"got {given!r}"
+            "policy must be a Policy or a function (observations, uniforms) -> actions, with observations of shape "
+            f"(B, agents, ...), uniform random numbers (B, agents) and actions (B, agents, ...), got {given!r}"
         )
     return FromFunction(given)
 

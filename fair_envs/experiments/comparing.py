@@ -404,6 +404,12 @@ def _names(
         raise ValueError(
             f"policies must be a list of names, got {policies!r}{meant(policies, task_of(env_id).scripted)}"
         )
+    for name in policies:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"policies must be names, module:function or zips of models, got {type(name).__name__}; save a model "
+                "and give the path of its zip"
+            )
     return [name for name in dict.fromkeys(policies) if name not in stored]
 
 

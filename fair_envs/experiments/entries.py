@@ -56,6 +56,12 @@ def entries_of(paths: Sequence[Path | str]) -> list[Entry]:
     """
     if isinstance(paths, str | Path):
         raise ValueError(f"runs must be a list of folders or files of evaluations, got {str(paths)!r}")
+    for path in paths:
+        if not isinstance(path, str | Path):
+            raise TypeError(
+                "runs must be folders of runs or files of evaluations, such as the evaluation.json of Evaluation.save, "
+                f"got {type(path).__name__}; save a model and give its zip in policies=['model.zip']"
+            )
     if not paths:
         raise ValueError("runs must have at least one folder or file of evaluations, got none")
     found: list[Entry] = []

@@ -37,6 +37,7 @@ class EvaluationCell(Job):
         episodes: Number of episodes.
         shuffles: Number of shuffles for noise floors.
         level: Coverage of the intervals, in (0, 1).
+        deterministic: Whether a Stable-Baselines3 model takes its most likely actions.
     """
 
     env_id: str
@@ -51,6 +52,7 @@ class EvaluationCell(Job):
     episodes: int
     shuffles: int = 100
     level: float = 0.95
+    deterministic: bool = False
 
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the evaluation."""
@@ -63,6 +65,7 @@ class EvaluationCell(Job):
             shuffles=self.shuffles,
             level=self.level,
             name=self.name,
+            deterministic=self.deterministic,
         )
         about = {**found.about, "parameters": dict(self.parameters)}
         replace(found, env_id=self.env_id, about=about).save(part)

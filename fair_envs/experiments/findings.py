@@ -80,7 +80,9 @@ def change(one: Contender, base: Contender) -> str:
     words = {name: verdict(move, same=SAME * _highest(base)) for name, move in of_groups.items()}
     told = ", ".join(f"{name} {OF_GROUPS[words[name]]} ({_signed(move)})" for name, move in of_groups.items())
     worse, better = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
-    levels = _levels(words[worse], words[better]) if gap == "less" and not base.within_noise else ""
+    much = {name: abs(move.value) > SAME * _highest(base) for name, move in of_groups.items()}
+    ends = [words[name] if much[name] else "same" for name in (worse, better)]
+    levels = _levels(*ends) if gap == "less" and not base.within_noise else ""
     sizes = f"{_short(base.gap)} to {_short(one.gap)}"
     return f"{start}, gap {sizes} ({_word_of_gap(gap, one, base)}); {told}{levels}{_measures(one, base)}."
 
@@ -115,7 +117,7 @@ def _levels(worse: Verdict, better: Verdict) -> str:
     """Return whether a method that makes the gap smaller levels up, levels down, or takes from one group for another.
 
     Args:
-        worse: How the rate of the group changes that was worse off.
+        worse: How the rate of the group changes that was worse off; "same" if by at most `SAME`.
         better: How that of the better-off group changes.
     """
     if worse == "more":
@@ -171,8 +173,9 @@ def told_rules(contenders: Sequence[Contender]) -> Iterator[str]:
     if scripted and trained:
         matched = [one.name for one in trained if {own[one.name] for own in found.values()} & {"better", "as good"}]
         ahead = [one.name for one in trained if {own[one.name] for own in found.values()} == {"worse"}]
-        yield f"A scripted policy is better than these methods or as good: {', '.join(matched) or 'none'}."
-        yield f"These methods are better than every scripted policy: {', '.join(ahead) or 'none'}."
+        rules = ", ".join(one.name for one in scripted)
+        yield f"Methods that a scripted policy here ({rules}) matches or beats: {', '.join(matched) or 'none'}."
+        yield f"Methods that are better than all of these rules: {', '.join(ahead) or 'none'}."
     for rule in scripted if trained else ():
         names: dict[Relation, list[str]] = {}
         for name, own in found[rule.name].items():

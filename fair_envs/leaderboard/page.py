@@ -148,7 +148,7 @@ class Page:
         if self.scale == "smoke":
             yield "**This is a test of the machinery, not a comparison of methods.**"
         if self.missing:
-            yield f"**Rows are missing.** {self.missing}"
+            yield f"**Preliminary: rows are missing.** {self.missing} What follows is about the complete tasks only."
 
     @property
     def missing(self) -> str:

@@ -300,6 +300,12 @@ def test_every_environment_can_be_evaluated(env_id: str) -> None:
     assert {row.section for row in found.rows} >= {"performance", "rate", "gap", "short-term", "long-term", "welfare"}
 
 
+def test_a_missing_row_is_told_with_those_that_there_are(office: str) -> None:
+    found = evaluate(office, coin, episodes=2, seed=0, **QUICK)
+    with pytest.raises(KeyError, match=r"no row with section 'demographic_parity'; it has .*notion/demographic_parity"):
+        found.row("demographic_parity")
+
+
 # Policies -------------------------------------------------------------------------------------------------------------
 
 

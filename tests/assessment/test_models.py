@@ -14,6 +14,7 @@ from fair_envs.evaluation.models import FromNormal, FromSB3, Predicted, policy_o
 from fair_envs.evaluation.policy import MostLikely
 from tests.assessment.office import Office
 from tests.helpers import LITTLE
+from tests.test_cli import Said, mistake
 
 sb3 = pytest.importorskip("stable_baselines3")
 
@@ -22,6 +23,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: 
 LOANS: dict[str, Any] = {"horizon": 30}
 SMALL: dict[str, Any] = {"n_steps": 16, "batch_size": 16, "device": "cpu", "seed": 0}
 QUICK: dict[str, Any] = {"episodes": 2, "shuffles": 2}
+OPTIONS = ("-p", "horizon=30", "--episodes", "2", "--no-progress")
 
 
 def actions(policy: Any, rules: Any, *, seed: int = 5) -> list[Any]:
@@ -245,6 +247,19 @@ def test_the_zip_of_a_model_that_needs_normalised_observations_warns(tmp_path: P
 def test_the_zip_of_any_other_model_does_not_warn(learned: Any, tmp_path: Path) -> None:
     learned().save(tmp_path / "model.zip")
     assert evaluate("FairLending-v0", tmp_path / "model.zip", parameters=LOANS, **QUICK).performance.n == 2
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_a_table_says_whether_a_model_samples_its_actions() -> None:
+    sb3.PPO("MlpPolicy", loans(), **SMALL).save("model.zip")
+    said = Said("evaluate", "FairLending-v0", "--policy", "model.zip", *OPTIONS)
+    assert "Policies with probabilities of actions sample them, as in training." in " ".join(said.text.split())
+    said = Said("evaluate", "FairLending-v0", "--policy", "model.zip", "--deterministic", *OPTIONS)
+    assert "The model takes its most likely actions (deterministic)." in " ".join(said.text.split())
+    found = evaluate("FairLending-v0", "model.zip", deterministic=True, parameters=LOANS, episodes=2)
+    assert f"{found.performance.value:.4g}" in said.text
+    assert "--deterministic needs the zip of a model" in mistake("evaluate", "FairLending-v0", "--deterministic")
+    assert "use fair-envs evaluate ID --policy model.zip" in mistake("evaluate", "model.zip")
 
 
 def test_a_file_that_is_no_model_is_rejected(tmp_path: Path) -> None:

@@ -293,8 +293,9 @@ def test_a_task_is_neither_shown_nor_controlled_before_all_its_rows_are_stored(t
     assert [control for control in found.controls if "FairHiring" in control.evidence] == []
     assert list(found.scores) == [AGAIN] and list(found.rows) == [TASK]
     assert found.answer()[0] == (
-        "**Rows are missing.** 13 of 19 rows are stored. Complete: FairLending-v0 (1 of 3). Not complete, and so not "
-        "shown, ranked or controlled: FairHiring-v0 (7 of 9), FairFraud-v0 (0 of 4)."
+        "**Preliminary: rows are missing.** 13 of 19 rows are stored. Complete: FairLending-v0 (1 of 3). Not complete, "
+        "and so not shown, ranked or controlled: FairHiring-v0 (7 of 9), FairFraud-v0 (0 of 4). What follows is about "
+        "the complete tasks only."
     )
     assert "## FairHiring-v0" not in found.write(tmp_path).read_text()
     assert len(read_rows(tmp_path)) == 3 * len(found.arms)  # the rows are kept

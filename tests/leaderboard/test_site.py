@@ -97,7 +97,10 @@ def test_it_opens_without_errors_and_requests_to_other_hosts(tab: Any) -> None:
 
 
 def test_the_page_says_first_that_rows_are_missing_and_links_to_the_csv(tab: Any, file: Path) -> None:
-    assert "Rows are missing. 17 of 20 rows are stored. Complete: " in tab.locator("article li").first.inner_text()
+    assert (
+        "Preliminary: rows are missing. 17 of 20 rows are stored. Complete: "
+        in tab.locator("article li").first.inner_text()
+    )
     link = tab.get_by_role("link", name="Download the numbers of every seed").get_attribute("href")
     assert link.endswith("seeds.csv.gz") and (file.parent / link).exists()
 
