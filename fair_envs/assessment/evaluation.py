@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fair_envs.assessment.bounds import WELFARE_BOUNDS, bounds_of, within
 from fair_envs.assessment.played import System, prepared, system_of
-from fair_envs.assessment.policies import is_run, kind_of, name_of, training_of_run
+from fair_envs.assessment.policies import acts_likely, is_run, kind_of, name_of, training_of_run
 from fair_envs.assessment.pooling import (
     Difference,
     Largest,
@@ -164,7 +164,7 @@ def evaluate(
         rate=plan.rate.name,
         groups=plan.recorder.group_names,
         rows=tuple(rows),
-        about={**about, "deterministic": bool(deterministic), "summary": system.task.summary},
+        about={**about, "deterministic": deterministic and acts_likely(policy), "summary": system.task.summary},
         curve=plan.curve(played),
         of_episodes=plan.of_episodes,
         notes=(*plan.notes(), *(not_twinned(system) if twins and not reason else ())),

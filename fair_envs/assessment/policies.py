@@ -175,6 +175,11 @@ def is_zip(name: str) -> bool:
     return name.endswith(".zip") and Path(name).is_file()
 
 
+def acts_likely(given: Any) -> bool:
+    """Return whether a policy can take its most likely actions: a model of Stable-Baselines3, or its zip."""
+    return is_model(given) or (isinstance(given, str | Path) and is_zip(str(given)))
+
+
 def is_model(given: Any) -> bool:
     """Return whether this is a Stable-Baselines3 model, or has its methods."""
     return callable(getattr(given, "predict", None)) and hasattr(given, "action_space")

@@ -288,7 +288,7 @@ def _noise(row: Row | None) -> str:
     return f"{row.noise:.2g}{'*' * row.beyond_noise}"
 
 
-def reading(one: Evaluation, *, main: bool = False) -> list[str]:
+def reading(one: Evaluation, *others: Evaluation, main: bool = False) -> list[str]:
     """Return how to read the table of evaluations; ``main``: it contains only the main numbers of several policies."""
     level, episodes = one.about.get("level", 0.95), one.about.get("episodes", 0)
     floor = "the mean absolute gap after shuffling the group memberships among individuals"
@@ -300,17 +300,18 @@ def reading(one: Evaluation, *, main: bool = False) -> list[str]:
         if main
         else f"{where}: {floor}; *: the gap is larger than 95 % of these.",
     ]
-    return [*found, *acting(one), played_with(one), *told_few(episodes)]
+    return [*found, *acting([one, *others]), played_with(one), *told_few(episodes)]
 
 
-def acting(one: Evaluation) -> Iterator[str]:
-    """Yield how a trained policy has chosen its actions, if it is one."""
-    if one.about.get("deterministic"):
-        yield "The model takes its most likely actions (deterministic)."
-    elif one.about.get("kind") == "trained":
+def acting(found: Sequence[Evaluation]) -> Iterator[str]:
+    """Yield which of the trained policies sample their actions, and which take the most likely ones."""
+    likely = [one.policy for one in found if one.about.get("deterministic")]
+    if likely:
+        yield f"Most likely actions are taken (deterministic) by: {', '.join(likely)}."
+    if sampled := [one.policy for one in found if one.about.get("kind") == "trained" and one.policy not in likely]:
         yield (
-            "Policies with probabilities of actions sample them, as in training. With the most likely actions "
-            "(deterministic), gaps can be much larger."
+            "Actions are sampled, as in training, from the probabilities of policies that have them: "
+            f"{', '.join(sampled)}. With the most likely actions of a model (deterministic), gaps can be much larger."
         )
 
 

@@ -339,13 +339,15 @@ def save_record(side: Side, folder: Path, *, progress: bool) -> None:
 
     from fair_envs.assessment.exporting import Labels, export, knows_labels, save_table
     from fair_envs.assessment.played import exactly, system_of
+    from fair_envs.assessment.policies import is_zip
 
     tables, episodes = [], side.episodes
     with progress_bar("recording", total=episodes * len(side.policies), unit="episodes", shown=progress) as each:
         for name in side.policies:
             env = exactly(side.env_id, side.own[name])
             labels: Labels = "all" if knows_labels(system_of(env)) else "revealed"
-            table = export(env, name, episodes=episodes, seed=side.seed, labels=labels, each=each)
+            numbers: dict[str, Any] = {"episodes": episodes, "seed": side.seed, "labels": labels}
+            table = export(env, name, **numbers, deterministic=side.deterministic and is_zip(name), each=each)
             table.insert(0, "policy", name)
             tables.append(table)
     form, suffix = ("parquet", "parquet") if find_spec("pyarrow") else ("csv", "csv.gz")
@@ -389,7 +391,7 @@ def show_evaluations(found: Sequence[Any], *, every: bool) -> None:
     if bounds and several:
         notes[told_bounds(bounds)] = None
     different = notes_on([one.about["parameters"] for one in found])
-    for line in [*notes, *different, *reading(found[0], main=several and not every)]:
+    for line in [*notes, *different, *reading(*found, main=several and not every)]:
         typer.echo(line)
 
 

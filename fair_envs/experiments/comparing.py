@@ -404,6 +404,7 @@ def _names(
         raise ValueError(
             f"policies must be a list of names, got {policies!r}{meant(policies, task_of(env_id).scripted)}"
         )
+    policies = [str(name) if isinstance(name, Path) else name for name in policies]
     for name in policies:
         if not isinstance(name, str):
             raise TypeError(

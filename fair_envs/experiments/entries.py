@@ -56,6 +56,7 @@ def entries_of(paths: Sequence[Path | str]) -> list[Entry]:
     """
     if isinstance(paths, str | Path):
         raise ValueError(f"runs must be a list of folders or files of evaluations, got {str(paths)!r}")
+    paths = list(paths)
     for path in paths:
         if not isinstance(path, str | Path):
             raise TypeError(

@@ -80,8 +80,8 @@ def change(one: Contender, base: Contender) -> str:
     words = {name: verdict(move, same=SAME * _highest(base)) for name, move in of_groups.items()}
     told = ", ".join(f"{name} {OF_GROUPS[words[name]]} ({_signed(move)})" for name, move in of_groups.items())
     worse, better = min(known, key=lambda name: known[name]), max(known, key=lambda name: known[name])
-    much = {name: abs(move.value) > SAME * _highest(base) for name, move in of_groups.items()}
-    ends = [words[name] if much[name] else "same" for name in (worse, better)]
+    little = of_groups[better].value >= -SAME * _highest(base)
+    ends = words[worse], "same" if words[better] == "less" and little else words[better]
     levels = _levels(*ends) if gap == "less" and not base.within_noise else ""
     sizes = f"{_short(base.gap)} to {_short(one.gap)}"
     return f"{start}, gap {sizes} ({_word_of_gap(gap, one, base)}); {told}{levels}{_measures(one, base)}."
@@ -117,8 +117,8 @@ def _levels(worse: Verdict, better: Verdict) -> str:
     """Return whether a method that makes the gap smaller levels up, levels down, or takes from one group for another.
 
     Args:
-        worse: How the rate of the group changes that was worse off; "same" if by at most `SAME`.
-        better: How that of the better-off group changes.
+        worse: How the rate of the group changes that was worse off.
+        better: How that of the better-off group changes; "same" also for a loss of at most `SAME`.
     """
     if worse == "more":
         return ": it takes from the better off" if better == "less" else ": it levels up"

@@ -69,6 +69,8 @@ def explore(
     rules = task.rules(**(parameters or {}))
     names = ["random", *scripted_in(task, rules)] if beside else []
     given = [*policies, *(name for name in names if name not in policies)]
+    if not given:
+        raise ValueError("policies must have at least one policy, or beside must be True, got none")
     shown: list[dict[str, Any]] = []
     for policy in given:
         found = evaluate(env_id, policy, episodes=episodes, seed=seed, parameters=parameters)

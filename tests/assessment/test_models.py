@@ -17,6 +17,7 @@ from tests.helpers import LITTLE
 from tests.test_cli import Said, mistake
 
 sb3 = pytest.importorskip("stable_baselines3")
+pandas = pytest.importorskip("pandas")
 
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
@@ -253,11 +254,21 @@ def test_the_zip_of_any_other_model_does_not_warn(learned: Any, tmp_path: Path) 
 def test_a_table_says_whether_a_model_samples_its_actions() -> None:
     sb3.PPO("MlpPolicy", loans(), **SMALL).save("model.zip")
     said = Said("evaluate", "FairLending-v0", "--policy", "model.zip", *OPTIONS)
-    assert "Policies with probabilities of actions sample them, as in training." in " ".join(said.text.split())
+    assert "sampled, as in training, from the probabilities of policies that have them: model." in " ".join(
+        said.text.split()
+    )
     said = Said("evaluate", "FairLending-v0", "--policy", "model.zip", "--deterministic", *OPTIONS)
-    assert "The model takes its most likely actions (deterministic)." in " ".join(said.text.split())
+    assert "Most likely actions are taken (deterministic) by: model." in " ".join(said.text.split())
     found = evaluate("FairLending-v0", "model.zip", deterministic=True, parameters=LOANS, episodes=2)
     assert f"{found.performance.value:.4g}" in said.text
+    several = evaluate("FairLending-v0", "max-reward", deterministic=True, parameters=LOANS, episodes=2)
+    assert "Most likely" not in str(several)  # only models have them
+    options = ("--policy", "model.zip", "--deterministic", "--record", "--out", "kept", *OPTIONS)
+    assert Said("evaluate", "FairLending-v0", *options).code == 0
+    (file,) = Path("kept").glob("record.*")
+    record = pandas.read_parquet(file) if file.suffix == ".parquet" else pandas.read_csv(file)
+    assert set(record["probability[1]"].round()) <= {0.0, 1.0}
+    assert (record["action"] == (record["probability[1]"] > 0.5)).all()  # never a sampled one
     assert "--deterministic needs the zip of a model" in mistake("evaluate", "FairLending-v0", "--deterministic")
     assert "use fair-envs evaluate ID --policy model.zip" in mistake("evaluate", "model.zip")
 

@@ -131,7 +131,7 @@ def test_the_slider_names_the_fairest_policy_within_a_price(opened: Any, file: P
     assert "advantaged" in answer.inner_text()  # who gains and who loses
 
 
-def test_only_ticked_policies_are_proposed_and_all_views_compare_with_the_same_one(opened: Any) -> None:
+def test_only_ticked_policies_are_proposed_and_two_views_compare_with_the_same_one(opened: Any) -> None:
     shown, answer = view(opened, "tradeoff"), opened.locator("#answer")
     shown.locator("input[type=range]").fill("100")
     first = re.search(r"smallest gap is: (.+?)\. It", answer.inner_text())
@@ -169,6 +169,31 @@ def test_levelling_down_is_said(opened: Any) -> None:
     assert "Levelling down" not in shown.inner_text()
     shown.locator("select").first.select_option(label="max-reward")
     assert "Compared with max-reward" in shown.inner_text()
+    said = """([x, y, limit]) => {
+        const fake = (label, a, b) => ({label, kind: "scripted", performance: {value: 1}, gap: {value: a - b, limit},
+            rates: {advantaged: {value: a}, disadvantaged: {value: b}}});
+        P.push(fake("wide", .8, .5), fake("other", x, y));
+        const text = levelling(P.length - 2, P.length - 1).textContent;
+        P.splice(-2);
+        return text;
+    }"""
+    assert "Levelling down" in opened.evaluate(said, [0.5, 0.5, 0.1])
+    assert "Levelling down" not in opened.evaluate(said, [0.7, 0.6, 0.1])  # the other group gains
+    assert "Levelling down" not in opened.evaluate(said, [0.5, 0.5, 0.4])  # the gap was within noise
+
+
+def test_a_policy_that_has_nothing_to_give_up_is_no_reference(opened: Any) -> None:
+    shown, answer = view(opened, "tradeoff"), opened.locator("#answer")
+    shown.locator("select").first.select_option(label="random")
+    assert answer.inner_text().startswith("random performs no better than random, so it has nothing to give up")
+    shown.locator("select").first.select_option(label="max-reward")
+    assert "smallest gap is" in answer.inner_text()
+    assert opened.evaluate("() => gap({gap: {value: null}})") is None  # undefined is not fair
+
+
+def test_without_policies_there_is_no_page(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="policies must have at least one policy"):
+        explore("FairLending-v0", [], out=tmp_path / "page.html", beside=False)
 
 
 def test_a_stretch_of_time_has_its_rates(opened: Any) -> None:

@@ -75,12 +75,12 @@ const padded = ([low, high], by = .06) => { const d = (high - low || Math.abs(hi
 
 // Numbers of policies ---------------------------------------------------------------------------------------------------
 
-const gap = p => Math.abs(p.gap.value);
+const gap = p => known(p.gap.value) ? Math.abs(p.gap.value) : null;
 const usable = P.map((p, k) => k).filter(k => P[k].kind !== "bound" && known(P[k].performance.value) && known(P[k].gap.value));
 const rateOf = (p, g) => p.rates[g] ? p.rates[g].value : null;
 const best = usable.reduce((a, b) => P[b].performance.value > P[a].performance.value ? b : a, usable[0]);
-/** The policy that others are compared with in all views: the first given one if it is trained, or else the best one. */
-let reference = P[0].kind === "trained" && usable.includes(0) ? 0 : best;
+/** The policy that others are compared with in the first two views, and with which the others begin: the first given one if it is trained, or else the best one. */
+let reference = P.length && P[0].kind === "trained" && usable.includes(0) ? 0 : best;
 const floor = (() => { const random = P.find(p => p.kind === "random"); return random ? random.performance.value : Math.min(...usable.map(k => P[k].performance.value)); })();
 
 /** Return who gains and who loses if policy b takes the place of policy a, as a sentence. */
@@ -94,17 +94,20 @@ function exchange(a, b) {
 // 1. The trade-off ------------------------------------------------------------------------------------------------------
 
 function tradeOff(view) {
+  if (!usable.length) { view.append(el("p", {}, "No policy has a performance and a gap that are defined.")); return; }
+  const lowest = P.some(p => p.kind === "random") ? "random" : "the policy with the lowest performance";
   const selected = new Set(P.keys());
   let given = .1;
   const chart = el("div", {}), lines = el("div", {}), answer = el("p", {class: "answer", "aria-live": "polite", id: "answer"});
-  const least = () => P[reference].performance.value - given * (P[reference].performance.value - floor);
+  const least = () => P[reference].performance.value - given * Math.max(0, P[reference].performance.value - floor);
   const chosen = () => usable.filter(k => selected.has(k) && P[k].performance.value >= least() - 1e-12).reduce((a, b) => a === null || gap(P[b]) < gap(P[a]) ? b : a, null);
   function told(k) {
     const from = P[reference], room = from.performance.value - floor;
-    if (k === null) return `No ticked policy keeps ${percent(1 - given)} of what ${from.label} has above random.`;
-    const p = P[k], lost = from.performance.value - p.performance.value, part = room > 0 ? Math.abs(lost / room) : 0;
+    if (room <= 0) return `${from.label} performs no better than ${lowest}, so it has nothing to give up: choose another policy to compare with.`;
+    if (k === null) return `No ticked policy keeps ${percent(1 - given)} of what ${from.label} has above ${lowest}.`;
+    const p = P[k], lost = from.performance.value - p.performance.value, part = Math.abs(lost / room);
     const cost = k === reference || Math.abs(lost) < 1e-12 ? "It gives up nothing" : lost < 0 ? `It performs better than ${from.label}, by ${percent(part)}` : `It gives up ${part < .01 ? "less than 1 %" : percent(part)}`;
-    return `If you give up at most ${percent(given)} of what ${from.label} has above random, the ticked policy with the smallest gap is: ${p.label}. ${cost} (${DATA.performance} ${show(p.performance.value)} instead of ${show(from.performance.value)}); `
+    return `If you give up at most ${percent(given)} of what ${from.label} has above ${lowest}, the ticked policy with the smallest gap is: ${p.label}. ${cost} (${DATA.performance} ${show(p.performance.value)} instead of ${show(from.performance.value)}); `
       + `its gap is ${show(gap(p))}${p.gap.limit !== null && gap(p) <= p.gap.limit ? " (not more than chance would give)" : ""}${k === reference ? "" : ` instead of ${show(gap(from))}`}. ${exchange(reference, k)}`;
   }
   function draw() {
@@ -129,7 +132,7 @@ function tradeOff(view) {
         svg("title", {}, `${q.label}: ${DATA.performance} ${within(q.performance)}, gap ${within(q.gap)}`))));
     brush(drawing, (x0, x1, y0, y1) => {
       selected.clear();
-      P.forEach((q, j) => { const px = x(gap(q)), py = y(q.performance.value); if (x1 - x0 < 4 || (px >= x0 && px <= x1 && py >= y0 && py <= y1)) selected.add(j); });
+      P.forEach((q, j) => { if (!known(gap(q))) return; const px = x(gap(q)), py = y(q.performance.value); if (x1 - x0 < 4 || (px >= x0 && px <= x1 && py >= y0 && py <= y1)) selected.add(j); });
       draw();
     });
     replace(chart, drawing);
@@ -158,9 +161,9 @@ function apart(labels) {
   return found;
 }
 
-/** Return the choice of the policy that others are compared with, which is the same in all views. */
+/** Return the choice of the policy that others are compared with, which is the same in both views. */
 function compared(draw) {
-  const own = choice("Compare with", P.map((p, k) => [k, p.label]), reference, v => { reference = +v; dependent.forEach(one => one()); });
+  const own = choice("Compare with", usable.map(k => [k, P[k].label]), reference, v => { reference = +v; dependent.forEach(one => one()); });
   dependent.push(() => { own.querySelector("select").value = reference; draw(); });
   return own;
 }
@@ -203,6 +206,7 @@ function parallel(selected, chosen) {
 // 2. Who ----------------------------------------------------------------------------------------------------------------
 
 function who(view) {
+  if (!usable.length) { view.append(el("p", {}, "No policy has a performance and a gap that are defined.")); return; }
   const body = el("div", {});
   function draw() {
     const w = 720, row = 26, top = 20, left = 190, x0 = extent(P.flatMap(p => GROUPS.flatMap(g => [p.rates[g]?.low ?? rateOf(p, g), p.rates[g]?.high ?? rateOf(p, g)])));
@@ -229,7 +233,8 @@ function who(view) {
 
 function levelling(a, b) {
   const change = GROUPS.map(g => ({g, by: rateOf(P[b], g) - rateOf(P[a], g), known: known(rateOf(P[b], g)) && known(rateOf(P[a], g))})).filter(r => r.known);
-  const closer = gap(P[b]) < gap(P[a]) - 1e-9, losers = change.filter(r => r.by < -5e-4), winners = change.filter(r => r.by > 5e-4);
+  if (!known(P[b].performance.value) || !known(gap(P[b]))) return null;
+  const closer = gap(P[b]) < gap(P[a]) - 1e-9 && !(known(P[a].gap.limit) && gap(P[a]) <= P[a].gap.limit), losers = change.filter(r => r.by < -5e-4), winners = change.filter(r => r.by > 5e-4);
   const list = rows => rows.map(r => `${r.g} (${signed(r.by)})`).join(", ");
   const cost = ` ${DATA.performance[0].toUpperCase()}${DATA.performance.slice(1)}: ${signed(P[b].performance.value - P[a].performance.value)}.${P[b].kind === "bound" ? " It uses the ground truth, which nobody has in practice." : ""}`;
   if (closer && losers.length && !winners.length) return el("p", {class: "alarm"}, el("strong", {}, "⚠ Levelling down. "), `${P[b].label} has a smaller gap (${show(gap(P[b]))} instead of ${show(gap(P[a]))}), because ${list(losers)} get less and nobody gets more.${cost}`);
@@ -239,13 +244,13 @@ function levelling(a, b) {
 // 3. When ---------------------------------------------------------------------------------------------------------------
 
 function when(view) {
-  let k = reference, from = 0, to = 1;
+  let k = reference ?? 0, from = 0, to = 1;
   const chart = el("div", {}), said = el("p", {class: "answer", "aria-live": "polite"});
   function draw() {
     const p = P[k], T = p.times.length, a = Math.min(Math.round(from * (T - 1)), T - 1), b = Math.max(a, Math.round(to * (T - 1)));
     const inside = GROUPS.map((g, j) => { const before = a > 0 ? p.course[a - 1][j] : [0, 0], now = p.course[b][j], demand = now[1] - before[1]; return demand > 0 ? (now[0] - before[0]) / demand : null; });
     const order = GROUPS.map((g, j) => j).filter(j => known(inside[j])).sort((i, j) => inside[j] - inside[i]), ahead = order[0], behind = order[order.length - 1];
-    said.textContent = `Inside steps ${a > 0 ? p.times[a - 1] + 1 : 1} to ${p.times[b]}: ` + GROUPS.map((g, j) => `${g} ${show(inside[j])}`).join(", ") + (order.length > 1 ? `; ${GROUPS[ahead]} is ahead of ${GROUPS[behind]} by ${show(inside[ahead] - inside[behind])}.` : ". A group had no demand here, so there is no difference.");
+    said.textContent = `Inside steps ${a > 0 ? p.times[a - 1] + 1 : 1} to ${p.times[b]}: ` + GROUPS.map((g, j) => `${g} ${show(inside[j])}`).join(", ") + (order.length > 1 && inside[ahead] === inside[behind] ? "; no difference." : order.length > 1 ? `; ${GROUPS[ahead]} is ahead of ${GROUPS[behind]} by ${show(inside[ahead] - inside[behind])}.` : ". A group had no demand here, so there is no difference.");
     const w = 720, h = 340, box = [[60, 560], [290, 30]], rates = p.course.map(row => row.map(([x, y]) => y > 0 ? x / y : null));
     const xs = [0, p.times[T - 1] || 1], ys = padded(extent(rates.flat())), x = scale(...xs, ...box[0]), y = scale(...ys, ...box[1]);
     const hatched = rates.map((row, t) => row.some(v => !known(v)) ? svg("rect", {x: x(t ? p.times[t - 1] : 0), y: box[1][1], width: Math.max(2, x(p.times[t]) - x(t ? p.times[t - 1] : 0)), height: box[1][0] - box[1][1], fill: "url(#hatch)"}) : null);
@@ -268,7 +273,7 @@ function when(view) {
 const WATCHED = P.map((p, k) => k).filter(k => P[k].watched);
 const nameOf = a => a < 0 ? "none" : DATA.actions[a] || (DATA.agents ? `action ${a}` : a === DATA.favourable ? "favourable" : `decision ${a}`);
 const groupOf = g => DATA.recorded[g] ?? "unknown";
-const otherOf = g => DATA.recorded.length === 2 && DATA.recorded[g] ? `${DATA.recorded[1 - g]} instead of ${DATA.recorded[g]}` : `not ${groupOf(g)}, but has another attribute`;
+const otherOf = g => DATA.recorded.length === 2 && DATA.recorded[g] ? `${DATA.recorded[1 - g]} instead of ${DATA.recorded[g]}` : `${groupOf(g)}, but with another attribute`;
 
 function replay(view) {
   let k = WATCHED[0], t = 0, timer = null;
@@ -281,7 +286,7 @@ function replay(view) {
     if (one()) {
       const [action, truth, label] = [e.action[t][0], e.truth[t][0], e.label[t][0]];
       rows.push(["group", groupOf(e.group[t][0])], ["decision", nameOf(action)]);
-      true_.push(["the correct decision was", truth < 0 ? "unknown" : nameOf(truth)], ["so the decision was", truth < 0 ? "neither right nor wrong" : truth === action ? "right" : "wrong"],
+      true_.push(["the correct decision was", truth < 0 ? "unknown" : nameOf(truth)], ["so the decision was", truth < 0 ? "unknown" : truth === action ? "right" : "wrong"],
         ["the decision-maker learned this", label < 0 ? "not in this step" : "in this step"], ["worth to the person", show(e.outcome[t][0])], ["reward of the decision-maker", show(e.reward[t])]);
     } else {
       const counts = {};
@@ -380,7 +385,7 @@ function kitagawa(from, to) {
 function why(view) {
   const factors = Object.keys(DATA.factors).filter(f => P.every(p => p.strata[f]) && DATA.factors[f].length > 1);
   if (!factors.length || GROUPS.length < 2) { view.append(el("p", {}, "This environment has no legitimate factor by which a gap could be explained.")); return; }
-  let a = reference, b = usable.find(k => k !== reference) ?? reference, factor = factors[0], one = 0, two = 1;
+  let a = reference ?? 0, b = usable.find(k => k !== a) ?? a, factor = factors[0], one = 0, two = 1;
   const control = el("div", {class: "controls"}), said = el("p", {class: "answer", "aria-live": "polite"}), body = el("div", {});
   function draw() {
     const of = (k, g) => P[k].strata[factor][g], inside = k => kitagawa(of(k, two), of(k, one)), own = [a, b].map(inside);
