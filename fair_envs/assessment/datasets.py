@@ -143,11 +143,13 @@ class Collected(gym.Wrapper[Any, Any, Any, Any]):
         from minari import create_dataset_from_buffers
         from minari.data_collector import EpisodeBuffer
 
-        found = (EpisodeBuffer(**self._buffer(episode)) for episode in self._episodes)
+        found = [EpisodeBuffer(**self._buffer(episode)) for episode in self._episodes]  # before a folder is made
         spaces = {"observation_space": self.env.observation_space, "action_space": self.env.action_space}
         with warnings.catch_warnings():  # about an author, an e-mail address and a link, which are the user's to add
             warnings.filterwarnings("ignore", category=UserWarning, module="minari")
-            return create_dataset_from_buffers(dataset_id, found, env=_storable(self.env), **spaces, **about)
+            return create_dataset_from_buffers(
+                dataset_id, found, env=_storable(self.env), jpeg_encoding=False, **spaces, **about
+            )
 
     def _keep(self, **step: Any) -> None:
         step["infos"] = {name: np.array(own) for name, own in step["infos"].items() if name.startswith(KEPT)}

@@ -105,12 +105,17 @@ def table_of_people(
 
 
 def save_table(table: Any, path: Path, *, form: str = "csv") -> None:
-    """Write a table to a file: ``"parquet"``, or ``"csv"``, compressed if the name ends with ``.gz``."""
+    """Write a table to a file, completely or not at all: ``"parquet"``, or ``"csv"``, compressed for a name in ``.gz``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if form == "parquet":
-        table.to_parquet(path, engine="pyarrow", index=False)
-    else:
-        table.to_csv(path, index=False)
+    part = path.with_name(f".{path.name}")
+    try:
+        if form == "parquet":
+            table.to_parquet(part, engine="pyarrow", index=False)
+        else:
+            table.to_csv(part, index=False)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def knows_labels(system: System) -> bool:

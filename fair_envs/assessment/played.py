@@ -232,13 +232,18 @@ def _of_env(env: gym.Env[Any, Any], task: Task | None) -> System:
 
 
 def changed_parameters(rules: Rules) -> dict[str, Any]:
-    """Return the parameters of rules that are not their defaults, with the name of the variant if they are one."""
+    """Return the parameters that differ from the defaults of the rules' profile, with the names of variant and profile.
+
+    The two names are left out if they are the default ones.
+    """
     env_id = id_of(rules)
     variants = make_rules(env_id).variants if env_id in TABLE else {}
     variant = next((name for name, kind in variants.items() if kind is type(rules)), None)
     given = {"profile": rules.params.profile} if rules.presets is not None else {}
     defaults = type(rules)(**given).params._asdict()
     found: dict[str, Any] = {} if variant is None else {"variant": variant}
+    if given and given["profile"] != type(rules)().params.profile:
+        found |= given
     return found | {name: value for name, value in rules.params._asdict().items() if value != defaults[name]}
 
 

@@ -136,6 +136,7 @@ def new_dataset(name: str | None, *, env_id: str, policy: str) -> str:
     if name is not None:
         check_dataset(name)
         return name
-    stem = f"fair-envs/{env_id}/{re.sub(r'[^0-9A-Za-z]+', '-', Path(policy).name).strip('-')}"
-    names = (f"{stem}-v{k}" for k in count())
-    return next(found for found in names if not get_dataset_path(found).exists())
+    names = [re.sub(r"[^0-9A-Za-z]+", "-", name).strip("-") for name in (env_id, Path(policy).resolve().name)]
+    stem = f"fair-envs/{names[0] or 'env'}/{names[1] or 'policy'}"
+    numbered = (f"{stem}-v{k}" for k in count())
+    return next(found for found in numbered if not get_dataset_path(found).exists())

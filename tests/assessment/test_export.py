@@ -11,6 +11,7 @@ import pytest
 
 import fair_envs
 from fair_envs.assessment import evaluate, export, export_minari, export_pycfrl, exporting
+from fair_envs.cli.export import new_dataset
 from fair_envs.evaluation import FromProbabilities
 from fair_envs.metrics import Full, History
 from fair_envs.support.seeds import TEST_SEEDS
@@ -229,6 +230,28 @@ def test_a_dataset_has_the_probabilities_of_the_decisions(minari: Any) -> None:
         assert not episode.infos["fair_action_probs"][0].any()  # of the reset
 
 
+@pytest.mark.parametrize("env_id", ["FairHiring-v0", "FairAttention-v0"])
+def test_rules_of_another_profile_are_stored_in_their_own_world(minari: Any, env_id: str) -> None:
+    rules = fair_envs.make_rules(env_id, profile="authors", horizon=6)
+    export_minari(rules, "random", "authors-v0", episodes=2)
+    dataset = minari.load_dataset("authors-v0")
+    table = export(rules, "random", episodes=2)
+    rewards = table.groupby(["episode", "step"])["reward"].first().to_numpy()
+    assert np.concatenate([one.rewards for one in dataset.iterate_episodes()]) == pytest.approx(rewards)
+    assert dataset.recover_environment().unwrapped.lanes.rules.params.profile == "authors"
+
+
+def test_a_table_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
+    class Broken:
+        def to_csv(self, path: Path, **_: Any) -> None:
+            path.write_text("episode")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        exporting.save_table(Broken(), tmp_path / "table.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_own_environment_has_a_dataset(minari: Any, office: str) -> None:
     export_minari(office, to_the_north, "office-v0", episodes=2, seed=0)
     dataset = minari.load_dataset("office-v0")
@@ -365,6 +388,7 @@ def test_the_command_stores_datasets_under_the_next_free_name(minari: Any) -> No
         assert said.text.strip() == f"saved the dataset {name}; read it with minari.load_dataset"
         assert minari.load_dataset(name).total_steps == 60
     assert "which exists" in mistake("export", "FairLending-v0", "--format", "minari", "--out", name)
+    assert new_dataset(None, env_id="My.Env-v0", policy="モデル") == "fair-envs/My-Env-v0/policy-v0"
 
 
 @pytest.mark.parametrize(
