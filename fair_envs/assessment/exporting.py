@@ -105,7 +105,7 @@ def table_of_people(
 
 
 def save_table(table: Any, path: Path, *, form: str = "csv") -> None:
-    """Write a table to a file, completely or not at all: ``"parquet"``, or ``"csv"``, compressed for a name in ``.gz``."""
+    """Write a table completely or not at all: ``"parquet"``, or ``"csv"``, compressed if the name ends with ``.gz``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}")
     try:
