@@ -275,7 +275,7 @@ class Run:
         """
         if not resume:
             check_new(folder)
-            need_tensorboard()
+            need("a run", "tensorboard", extra="baselines")
             task = task_in(config)
             model = make()  # before the folder is created, so that invalid parameters leave no folder behind
             run = cls.create(folder, config, task=task)
@@ -556,11 +556,6 @@ class Metrics(KVWriter):
         writer.writeheader()
         writer.writerows(self._run.rows)
         replace_file(self._path, stream.getvalue().encode())
-
-
-def need_tensorboard() -> None:
-    """Raise ImportError if the library that writes TensorBoard's log is missing, before a folder is created."""
-    need("a run", "tensorboard", extra="baselines")
 
 
 class Board(TensorBoardOutputFormat):

@@ -72,7 +72,7 @@ def ferry() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Yield a browser; a test that needs it is skipped where there is none."""
+    """Yield a browser; a test that needs it is skipped where no browser is installed."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("Chromium is not installed")

@@ -16,6 +16,7 @@ from fair_envs.evaluation import Policy, Transition, rollout
 from fair_envs.evaluation.policy import Act
 from fair_envs.metrics.history import LATE
 from fair_envs.support.aliases import Columns, Flags, Floats32, Ints, OnProgress
+from fair_envs.support.files import replacing
 from fair_envs.support.parameters import checked
 from fair_envs.support.seeds import TEST_SEEDS
 
@@ -107,15 +108,11 @@ def table_of_people(
 def save_table(table: Any, path: Path, *, form: str = "csv") -> None:
     """Write a table completely or not at all: ``"parquet"``, or ``"csv"``, compressed if the name ends with ``.gz``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}")
-    try:
+    with replacing(path) as part:
         if form == "parquet":
             table.to_parquet(part, engine="pyarrow", index=False)
         else:
-            table.to_csv(part, index=False)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+            table.to_csv(part, index=False, compression="gzip" if path.suffix == ".gz" else None)
 
 
 def knows_labels(system: System) -> bool:

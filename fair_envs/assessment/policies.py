@@ -197,4 +197,4 @@ def kind_of(given: Any) -> Kind:
     name = str(given) if isinstance(given, str | Path) else ""
     if name == "random":
         return "random"
-    return "trained" if is_model(given) or is_zip(name) or (name and is_run(name)) else "scripted"
+    return "trained" if acts_likely(given) or (name and is_run(name)) else "scripted"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -144,13 +144,11 @@ def evaluate(
     if (run / "config.json").is_file():
         refuse(notions, of="a run")
         given: dict[str, Any] = {"task": task, "beside": beside, "every": every, "record": record, "out": out}
-        given["deterministic"] = deterministic
-        of_run(run, shown, param, numbers=numbers, options=options, **given)
+        of_run(run, shown, param, deterministic=deterministic, numbers=numbers, options=options, **given)
         return
     env_id = known_environment(what)
     folder = new_path(out, stem=env_id)
-    side = in_environment(env_id, shown, param, task=task, beside=beside, **numbers)
-    side = replace(side, deterministic=deterministic)
+    side = in_environment(env_id, shown, param, task=task, beside=beside, deterministic=deterministic, **numbers)
     check_policies(side)
     if any(notions.values()):
         check_notions(side, **notions)
@@ -223,6 +221,7 @@ def in_environment(
     beside: bool,
     episodes: int,
     seed: int,
+    deterministic: bool = False,
 ) -> Side:
     """Return the policies to evaluate in an environment; without any, the random one."""
     from fair_envs.assessment.policies import scripted_in
@@ -239,7 +238,7 @@ def in_environment(
     if beside:
         names += ["random", *scripted_in(task_of(env_id), rules_for(env_id, **parameters))]
     own = {name: environment_parameters(env_id, param, base=trained_in(name, env_id, base)) for name in names}
-    return Side(env_id, parameters, own, task or env_id, list(own), episodes, seed)
+    return Side(env_id, parameters, own, task or env_id, list(own), episodes, seed, deterministic)
 
 
 def trained_in(policy: str, env_id: str, base: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -303,8 +302,8 @@ def of_run(
     else:
         settings = method.load(run)[1]
         names = [str(run), *policies]
-        side = in_environment(settings.env_id, names, param, task=task, beside=beside, **numbers)
-        side = replace(side, deterministic=deterministic)
+        given: dict[str, Any] = {"task": task, "beside": beside, "deterministic": deterministic}
+        side = in_environment(settings.env_id, names, param, **given, **numbers)
         check_policies(side)
     report = own_report(method, run, param, progress=options["progress"], **numbers)
     if method.policy is not None:
@@ -339,15 +338,14 @@ def save_record(side: Side, folder: Path, *, progress: bool) -> None:
 
     from fair_envs.assessment.exporting import Labels, export, knows_labels, save_table
     from fair_envs.assessment.played import exactly, system_of
-    from fair_envs.assessment.policies import is_zip
 
     tables, episodes = [], side.episodes
     with progress_bar("recording", total=episodes * len(side.policies), unit="episodes", shown=progress) as each:
         for name in side.policies:
             env = exactly(side.env_id, side.own[name])
             labels: Labels = "all" if knows_labels(system_of(env)) else "revealed"
-            numbers: dict[str, Any] = {"episodes": episodes, "seed": side.seed, "labels": labels}
-            table = export(env, name, **numbers, deterministic=side.deterministic and is_zip(name), each=each)
+            numbers: dict[str, Any] = {"episodes": episodes, "seed": side.seed, "deterministic": side.deterministic}
+            table = export(env, name, **numbers, labels=labels, each=each)
             table.insert(0, "policy", name)
             tables.append(table)
     form, suffix = ("parquet", "parquet") if find_spec("pyarrow") else ("csv", "csv.gz")
@@ -401,15 +399,11 @@ def evaluated(side: Side, *, engine: str, jobs: int, progress: bool) -> list[Any
     Raises:
         RuntimeError: Episodes failed; the message contains each different error once.
     """
-    from fair_envs.assessment.policies import is_zip
     from fair_envs.experiments.evaluations import evaluation_cell, read_evaluation
 
     shared: dict[str, Any] = {"task": side.task, "episodes": side.episodes, "seed": side.seed}
-    likely = {name for name in side.policies if side.deterministic and is_zip(name)}
-    cells = [
-        evaluation_cell(side.env_id, name, side.own[name], **shared, deterministic=name in likely)
-        for name in side.policies
-    ]
+    shared["deterministic"] = side.deterministic  # only models use it
+    cells = [evaluation_cell(side.env_id, name, side.own[name], **shared) for name in side.policies]
     found = run_all(cells, engine=engine, jobs=jobs, progress=progress, read=read_evaluation)
     return [found[cell.key] for cell in cells]
 

@@ -33,7 +33,7 @@ def show(
 ) -> None:
     """Show an environment and its task, the fairness notions, or which method trains on which environment.
 
-    An environment of your own: fair-envs show my_module:MyId-v0. A terminal shows the page in your pager (PAGER).
+    Your own environment: fair-envs show my_module:MyId-v0. A terminal shows the page in your pager (PAGER).
     """
     parts = page_of(what, variant)
     with paged() as console:
@@ -64,7 +64,7 @@ def page_of(what: str, variant: str | None) -> list[RenderableType]:
     if env_id in TABLE:
         return [environment_page(env_id, variant=variant)]
     if variant is not None:
-        raise ValueError(f"variant must be left out for an environment of your own, got {variant!r}")
+        raise ValueError(f"variant must be left out for your own environment, got {variant!r}")
     return [own_page(env_id)]
 
 

@@ -26,12 +26,21 @@ def write_json(path: Path, content: Any) -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file atomically: readers find either the complete old file or the complete new one."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
+    with replacing(path) as part, part.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(part, path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield where to write a file's new content, which replaces the file at the end and is removed on an error."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read_json(path: Path, kind: type[T]) -> T:

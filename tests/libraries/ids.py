@@ -41,4 +41,4 @@ def check_record(env_id: str, record: Mapping[str, Any]) -> None:
     for column, (name, codes) in enumerate(spec.sensitive.items()):
         found = set(rows["fair_sensitive"][..., column].ravel().tolist())
         assert found <= set(range(len(codes))), name
-    assert rows["fair_action"].max() > -1  # somebody was decided on
+    assert rows["fair_action"].max() > -1  # there was a decision about a person

@@ -9,22 +9,10 @@ pytest.importorskip("sbx")
 import jax
 import numpy as np
 from sbx import DQN, PPO, TQC
-from stable_baselines3.common.callbacks import BaseCallback
 
 import fair_envs
+from tests.libraries.callbacks import KeepRecord
 from tests.libraries.ids import check_record, every_single
-
-
-class KeepRecord(BaseCallback):
-    """Keeps the info of each step of the first row."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.infos: list[dict[str, Any]] = []
-
-    def _on_step(self) -> bool:
-        self.infos.append(self.locals["infos"][0])
-        return True
 
 
 @every_single

@@ -13,25 +13,13 @@ import supersuit
 import torch
 from sb3_contrib import TRPO, MaskablePPO, RecurrentPPO
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
 import fair_envs
+from tests.libraries.callbacks import KeepRecord
 from tests.libraries.ids import check_record, every_id, every_single
 
 torch.set_num_threads(1)
-
-
-class KeepRecord(BaseCallback):
-    """Keeps the info of each step of the first row."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.infos: list[dict[str, Any]] = []
-
-    def _on_step(self) -> bool:
-        self.infos.append(self.locals["infos"][0])
-        return True
 
 
 def rows_of_agents(env_id: str, **parameters: Any) -> Any:

@@ -94,7 +94,6 @@ function exchange(a, b) {
 // 1. The trade-off ------------------------------------------------------------------------------------------------------
 
 function tradeOff(view) {
-  if (!usable.length) { view.append(el("p", {}, "No policy has a performance and a gap that are defined.")); return; }
   const lowest = P.some(p => p.kind === "random") ? "random" : "the policy with the lowest performance";
   const selected = new Set(P.keys());
   let given = .1;
@@ -206,7 +205,6 @@ function parallel(selected, chosen) {
 // 2. Who ----------------------------------------------------------------------------------------------------------------
 
 function who(view) {
-  if (!usable.length) { view.append(el("p", {}, "No policy has a performance and a gap that are defined.")); return; }
   const body = el("div", {});
   function draw() {
     const w = 720, row = 26, top = 20, left = 190, x0 = extent(P.flatMap(p => GROUPS.flatMap(g => [p.rates[g]?.low ?? rateOf(p, g), p.rates[g]?.high ?? rateOf(p, g)])));
@@ -434,7 +432,8 @@ function build() {
     const section = el("section", {id: `view-${name}`, role: "tabpanel", "aria-labelledby": `tab-${name}`, hidden: true}, el("h2", {}, title));
     views.append(section);
     tabs.append(el("button", {id: `tab-${name}`, role: "tab", "aria-controls": `view-${name}`, onclick: () => open(name)}, title));
-    fill(section);
+    if ((name === "tradeoff" || name === "who") && !usable.length) section.append(el("p", {}, "No policy has a performance and a gap that are defined."));
+    else fill(section);
   }
   tabs.addEventListener("keydown", event => {
     const all = [...tabs.children], now = all.indexOf(document.activeElement);

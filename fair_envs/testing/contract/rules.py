@@ -348,7 +348,7 @@ def test_the_batch_equals_gymnasiums_own(kind: Kind, mode: AutoresetMode) -> Non
     ours = vector(kind, autoreset_mode=mode)
     theirs: Any = SyncVectorEnv([lambda: single(kind)] * 3, autoreset_mode=mode)
     assert_same(ours.reset(seed=5), theirs.reset(seed=5))
-    luck = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     shape = (3, ours.fair_spec.individuals, ours.fair_spec.actions)
     ended = np.zeros(3, bool)
     for time, joint in enumerate(joint_actions(kind, 40, lanes=3)):
@@ -359,7 +359,7 @@ def test_the_batch_equals_gymnasiums_own(kind: Kind, mode: AutoresetMode) -> Non
             mine, other = (env.reset(options={"reset_mask": ended.copy()}, **seeds) for env in (ours, theirs))
             assert_same(mine, other, f"reset {time}")
         if shape[-1] and time % 3:
-            probs = luck.dirichlet(np.ones(shape[-1]), shape[:-1]).astype(np.float32)
+            probs = rng.dirichlet(np.ones(shape[-1]), shape[:-1]).astype(np.float32)
             one_person = ours.fair_spec.one_person
             ours.report_action_probs(probs[:, 0] if one_person else probs)
             for env, own in zip(theirs.envs, probs, strict=True):
