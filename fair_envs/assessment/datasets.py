@@ -3,11 +3,13 @@
 import copy
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import NDArray
 
@@ -17,7 +19,9 @@ from fair_envs.assessment.policies import name_of
 from fair_envs.core import check_count, check_seeds
 from fair_envs.core.interactions import PREFIX, FairSpec, record
 from fair_envs.evaluation import Policy, rollout
+from fair_envs.faces.single import SingleEnv
 from fair_envs.support.aliases import Floats32, OnProgress
+from fair_envs.support.files import first_line
 from fair_envs.support.seeds import TEST_SEEDS
 
 KEPT = (PREFIX, "agent_")  # what the names of the entries of `info` begin with that are stored
@@ -48,7 +52,7 @@ def export_minari(
     ``~/.minari/datasets``.
 
     Args:
-        env: The environment, see `export`; rules must be registered with Gymnasium.
+        env: The environment, see `export`.
         policy: The policy, see `export`.
         dataset_id: The name of the dataset, such as ``"loans/max-reward-v0"``.
         episodes: Number of episodes.
@@ -91,16 +95,13 @@ def check_dataset(dataset_id: str) -> None:
 
 
 def gymnasium_env(system: System) -> Any:
-    """Return the environment of a system with the Gymnasium interface.
-
-    Raises:
-        ValueError: Its rules are not registered with Gymnasium.
-    """
+    """Return the environment of a system with the Gymnasium interface, made from its id if that makes the same one."""
     if system.env is not None:
         return system.env
-    if system.env_id not in gym.registry:
-        raise ValueError(f"env must be registered with Gymnasium for Minari, got the rules of {system.env_id}")
-    return gym.make(system.env_id, disable_env_checker=True, **system.parameters)
+    if system.env_id in gym.registry:
+        with suppress(TypeError, ValueError):  # rules with a user's own table: their parameters only say that it is one
+            return gym.make(system.env_id, disable_env_checker=True, **system.parameters)
+    return type(system.env_id, (SingleEnv,), {"rules": staticmethod(lambda: system.rules)})()
 
 
 class Collected(gym.Wrapper[Any, Any, Any, Any]):
@@ -123,14 +124,14 @@ class Collected(gym.Wrapper[Any, Any, Any, Any]):
         observation, info = self.env.reset(seed=seed, options=options)
         names = ("observations", "actions", "rewards", "terminations", "truncations", "infos")
         self._episodes.append({"seed": [seed], **{name: [] for name in names}})
-        self._keep(observations=observation, infos={**self._blank, **info})
+        self._keep({**self._blank, **info}, observations=observation)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Play a step, and keep it."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         ends = {"terminations": bool(terminated), "truncations": bool(truncated)}
-        self._keep(observations=observation, actions=action, rewards=reward, infos=info, **ends)
+        self._keep(info, observations=observation, actions=action, rewards=reward, **ends)
         return observation, reward, terminated, truncated, info
 
     def report(self, probabilities: Floats32) -> None:
@@ -151,15 +152,18 @@ class Collected(gym.Wrapper[Any, Any, Any, Any]):
                 dataset_id, found, env=_storable(self.env), jpeg_encoding=False, **spaces, **about
             )
 
-    def _keep(self, **step: Any) -> None:
-        step["infos"] = {name: np.array(own) for name, own in step["infos"].items() if name.startswith(KEPT)}
+    def _keep(self, info: Mapping[str, Any], **step: Any) -> None:
+        infos = self._episodes[-1]["infos"]
+        infos.append({name: np.array(own) for name, own in info.items() if name.startswith(KEPT)})
         for name, own in step.items():
             self._episodes[-1][name].append(copy.deepcopy(own))
 
     def _buffer(self, episode: Mapping[str, list[Any]]) -> dict[str, Any]:
         """Return an episode as Minari stores it: arrays with an axis of steps, nested as the spaces are."""
-        infos = episode["infos"]
-        shared = [name for name, own in infos[0].items() if own.size and all(name in info for info in infos)]
+        first, *others = episode["infos"]
+        missing = {name: np.zeros_like(own) for name, own in others[-1].items() if own.dtype.kind == "f"}
+        infos = [{**missing, **first}, *others]  # a reset need not have rewards
+        shared = [name for name, own in others[-1].items() if own.size and all(name in info for info in infos)]
         return {
             **episode,
             "seed": episode["seed"][0],
@@ -175,11 +179,16 @@ def _stacked(space: gym.Space[Any], items: list[Any]) -> Any:
 
 
 def _storable(env: Any) -> Any:
-    """Return an environment, or None if Minari cannot store how it is made."""
+    """Return an environment, or None with a warning if Minari could not make it again from what it stores."""
     try:
-        if env.spec is not None:
-            env.spec.to_json()
-    except (TypeError, ValueError):  # a function as the entry point, or an argument that is not plain data
+        if env.spec is None:
+            raise ValueError("it is not registered")
+        gym.make(EnvSpec.from_json(env.spec.to_json())).close()
+    except Exception as error:
+        warnings.warn(
+            f"the dataset does not store how to make its environment, which cannot be made again: {first_line(error)}",
+            stacklevel=2,
+        )
         return None
     return env
 
@@ -277,6 +286,10 @@ def check_trajectories(system: System) -> None:
 def trajectories(system: System, table: Any) -> Any:
     """Return the table of `export` in the form that PyCFRL reads."""
     spec, agents = system.rules.spec, system.rules.multi_agent
+    if (table["individual"] < 0).any():
+        raise ValueError(
+            f"each person must have a number in info['fair_individual'] for PyCFRL, not so in {system.env_id}"
+        )
     found = table[["episode", "individual"]].copy()
     found["ID"] = found.groupby(["episode", "individual"]).ngroup()
     found["timestamp"] = table["step"] + 1
@@ -287,9 +300,10 @@ def trajectories(system: System, table: Any) -> Any:
             "horizon before which none ends"
         )
     for name, values in spec.sensitive.items():
-        found[f"sensitive[{name}]"] = table[f"sensitive[{name}]"].map(
-            {value: code for code, value in enumerate(values)}
-        )
+        codes = table[column := f"sensitive[{name}]"].map({value: code for code, value in enumerate(values)})
+        if codes.isna().any():
+            raise ValueError(f"everyone's {name} must be known for PyCFRL, not so in {system.env_id}")
+        found[column] = codes
     found["action"] = table["chosen" if agents else "action"]
     if (found["action"] < 0).any():
         raise ValueError(f"each person must get a decision in every step for PyCFRL, not so in {system.env_id}")

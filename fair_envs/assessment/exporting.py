@@ -149,14 +149,14 @@ def _table(system: System, policy: Policy, part: Part, *, labels: Labels) -> Any
     for time, step in enumerate(rollout(part.world, policy, episodes=part.episodes)):
         people = people_in(step.columns, READ)
         if spec.same_individuals:  # agents that have left have no number
-            people["individual"] = known = np.maximum(known, people["individual"])
+            people["individual"] = known = np.where(people["individual"] < 0, known, people["individual"])
         rows.append(_rows(system, part.world, step, people, time=time, labels=labels))
         arrivals.append(_late(people, step.active, time=time))
     columns, late = _joined(rows), _joined(arrivals)
     order = np.argsort(columns["episode"], kind="stable")
     table = pandas.DataFrame(named_columns(spec, {name: column[order] for name, column in columns.items()}))
     if late["episode"].size:
-        _reveal(table, pandas.DataFrame(late))
+        _reveal(table, pandas.DataFrame(late), delay=max(spec.delay, 1))
     table["episode"] += part.first
     return table
 
@@ -188,7 +188,8 @@ def _chosen(system: System, step: Transition, individuals: int) -> dict[str, NDA
     Under focal control, what the other agents chose is not known: there is none either.
     """
     rules, env = system.rules, system.env
-    if rules.spec.one_person and isinstance(rules.action_space(rules.params), gym.spaces.Discrete):
+    space = rules.action_space(rules.params)
+    if rules.spec.one_person and isinstance(space, gym.spaces.Discrete) and space.n == rules.spec.actions:
         return {}
     if env is not None and getattr(env.unwrapped, "focal_agent", None) is not None:
         return {}
@@ -205,11 +206,12 @@ def _late(people: Columns, active: Flags, *, time: int) -> Columns:
     return {**own, "individual": who[lane, place], "feedback": what[lane, place]}
 
 
-def _reveal(table: Any, late: Any) -> None:
-    """Write labels that arrived later to the last earlier decision about the person, in place."""
+def _reveal(table: Any, late: Any, *, delay: int) -> None:
+    """Write labels that arrived later to the last decision about the person at least ``delay`` steps ago, in place."""
     import pandas
 
     made = table.loc[table["action"] >= 0, ["episode", "individual", "step"]].reset_index(names="row")
-    parts = (part.sort_values("step", kind="stable") for part in (late, made))
-    known = pandas.merge_asof(*parts, on="step", by=["episode", "individual"], allow_exact_matches=False).dropna()
+    due = made.assign(step=made["step"] + delay)
+    parts = (part.sort_values("step", kind="stable") for part in (late, due))
+    known = pandas.merge_asof(*parts, on="step", by=["episode", "individual"]).dropna()
     table.loc[known["row"].astype(np.int64), "feedback"] = known["feedback"].to_numpy()

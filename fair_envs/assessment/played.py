@@ -127,7 +127,7 @@ def system_of(env: Any, *, task: Task | str | None = None, parameters: Mapping[s
     if isinstance(env, str):
         name = environment_id(env)
         own = chosen or task_of(name)
-        values = {**(own.parameters if own.env_id == name else {}), **(parameters or {})}
+        values = own.merged(parameters or {}) if own.env_id == name else dict(parameters or {})
         return replace(system_of(exactly(name, values), task=own), env_id=name, parameters=values)
     if parameters:
         raise ValueError(f"parameters must be left out for an environment that exists, got {shown(parameters)}")

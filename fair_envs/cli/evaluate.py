@@ -57,6 +57,14 @@ class Side:
     deterministic: bool = False
 
 
+Deterministic = Annotated[
+    bool,
+    typer.Option(
+        "--deterministic", help="Zips of models: take the most likely actions, instead of sampling as in training."
+    ),
+]
+
+
 @app.command()
 def evaluate(
     what: Annotated[str, typer.Argument(metavar="RUN|ID", help="The folder of a run, or the id of an environment.")],
@@ -93,12 +101,7 @@ def evaluate(
     ] = None,
     episodes: Annotated[int, typer.Option(help="Number of test episodes.", min=1)] = 64,
     seed: Annotated[int, typer.Option(help="Seed of the first test episode.", min=0)] = TEST_SEEDS,
-    deterministic: Annotated[
-        bool,
-        typer.Option(
-            "--deterministic", help="Zips of models: take the most likely actions, instead of sampling as in training."
-        ),
-    ] = False,
+    deterministic: Deterministic = False,
     param: Param = None,
     every: Annotated[
         bool,
@@ -163,9 +166,7 @@ def evaluate(
 
 def check_deterministic(deterministic: bool, policies: Sequence[str]) -> None:
     """Raise ValueError if most likely actions are wanted and there is no model that has them."""
-    from fair_envs.assessment.policies import is_zip
-
-    if deterministic and not any(map(is_zip, policies)):
+    if deterministic and not any(name.endswith(".zip") for name in policies):
         given = ", ".join(policies) or "none"
         raise ValueError(f"--deterministic needs the zip of a model among the policies (--policy), got {given}")
 

@@ -8,7 +8,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from fair_envs.cli.app import app
-from fair_envs.cli.evaluate import Side, check_policies, in_environment, known_environment
+from fair_envs.cli.evaluate import (
+    Deterministic,
+    Side,
+    check_deterministic,
+    check_policies,
+    in_environment,
+    known_environment,
+)
 from fair_envs.cli.shared import RUNS, Param, ShowProgress, new_path, refuse
 from fair_envs.support.parameters import checked
 from fair_envs.support.progress import progress_bar
@@ -36,6 +43,7 @@ def export(
     ] = "revealed",
     episodes: Annotated[int, typer.Option(help="Number of episodes.", min=1)] = 64,
     seed: Annotated[int, typer.Option(help="Seed of the first episode.", min=0)] = TEST_SEEDS,
+    deterministic: Deterministic = False,
     param: Param = None,
     out: Annotated[
         Path | None,
@@ -68,13 +76,17 @@ def export(
         refuse({"policy": policy}, of="a run")
     env_id = str(settings_of_run(run)["env_id"]) if of_run else known_environment(what)
     name = what if of_run else policy or "random"
+    check_deterministic(deterministic, [name])
     check_libraries(form)
     if form == "minari":
         place: Any = new_dataset(None if out is None else out.as_posix(), env_id=env_id, policy=name)
     else:
         suffix = {"pycfrl": ".pycfrl.csv"}.get(form, f".{form}")
+        if form == "parquet" and out is not None and out.suffix in (".csv", ".gz"):
+            raise ValueError(f"out must not end with {out.suffix} for parquet, got {str(out)!r}")
         place = new_path(out, stem="export" if of_run else env_id, suffix=suffix, folder=run if of_run else RUNS)
-    side = in_environment(env_id, [name], param, task=None, beside=False, episodes=episodes, seed=seed)
+    numbers: dict[str, Any] = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
+    side = in_environment(env_id, [name], param, task=None, beside=False, **numbers)
     check_policies(side)
     check_data(side, form, labels)
     with progress_bar("playing", total=episodes, unit="episodes", shown=progress) as each:
@@ -103,7 +115,8 @@ def write(side: Side, form: str, place: Any, *, labels: Any, each: Any) -> None:
 
     (name,) = side.policies
     env = exactly(side.env_id, side.own[name])
-    numbers: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "each": each}
+    numbers: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "deterministic": side.deterministic}
+    numbers["each"] = each
     if form == "minari":
         export_minari(env, name, place, **numbers)
     elif form == "pycfrl":

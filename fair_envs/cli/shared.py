@@ -121,13 +121,15 @@ def new_path(path: Path | None, *, stem: str, suffix: str = "", folder: Path = R
     """Return a path that does not exist yet: the given one, or the next free number in a folder.
 
     Raises:
-        ValueError: The given path exists.
+        ValueError: The given path exists, or is in something that is not a folder.
     """
     if path is None:
         numbered = (folder / f"{stem}-{k}{suffix}" for k in range(1, 1_000_000))
         return next(candidate for candidate in numbered if not candidate.exists())
-    if path.exists():
+    if path.exists() or path.is_symlink():
         raise ValueError(f"out must be a new path, got {str(path)!r}, which exists")
+    if blocked := next((place for place in path.parents if place.exists() and not place.is_dir()), None):
+        raise ValueError(f"out must be in a folder, got {str(path)!r}, where {str(blocked)!r} is a file")
     return path
 
 

@@ -45,7 +45,8 @@ class FairSpec:
         feedback: When the label (correct decision) is revealed.
         only_accepted: Whether labels are only revealed, immediately or with a delay, for people who got
             `favourable_action`; always true for ``feedback="accepted"``.
-        delay: Number of steps until delayed labels arrive.
+        delay: Number of steps until delayed labels arrive: a label is about the person's last decision that was made
+            at least so many steps ago.
         late_rows: Width of ``fair_late_individual`` and ``fair_late_feedback`` (K).
     """
 

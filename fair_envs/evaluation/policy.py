@@ -175,9 +175,10 @@ class RandomPolicy(Policy):
         self._choose = RandomPartners(rules)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
-        """Return an action for each uniform number."""
-        chosen = self._choose(observation, uniforms.ravel())
-        return chosen.reshape(*uniforms.shape, *chosen.shape[1:])
+        """Return an action for each agent: several choices follow from its first uniform number."""
+        numbers = uniforms if uniforms.ndim == 2 else uniforms[..., 0]
+        chosen = self._choose(observation, numbers.ravel())
+        return chosen.reshape(*numbers.shape, *chosen.shape[1:])
 
 
 class DecisionMaker(Stochastic):

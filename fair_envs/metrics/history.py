@@ -439,7 +439,7 @@ class History:
                     self._add(facts[row : row + 1], probs[row : row + 1], everyone[:1])
 
     def add_feedback(self, individual: ArrayLike, feedback: ArrayLike, *, lane: int = 0) -> None:
-        """Add delayed labels for earlier decisions of the current episode.
+        """Add delayed labels for the last decisions on these people in the current episode.
 
         Args:
             individual: Ids of the people, shape (K,).
@@ -457,8 +457,8 @@ class History:
             raise ValueError(f"feedback must have the shape of individual, {who.shape}, got {what.shape}")
         late = np.tile(who, (self.lanes, 1)), np.tile(what, (self.lanes, 1)), np.full(self.lanes, who.size)
         mask = np.arange(self.lanes) == lane
-        self._check_late(mask, *late)
-        self._take_late(mask, *late)
+        self._check_late(mask, *late, age=0)
+        self._take_late(mask, *late, age=0)
 
     def begin(self, mask: Flags | None = None) -> None:
         """Start an episode in the masked lanes (all by default); without ``keep``, their decisions are removed."""
@@ -541,7 +541,7 @@ class History:
         """Raise ValueError if codes, decisions, features, probabilities or delayed labels do not fit the spec."""
         self._store(facts, probs, mask, adding=False)
         if np.count_nonzero(facts["late_count"]):
-            self._check_late(mask, *(facts[name] for name in LATE))
+            self._check_late(mask, *(facts[name] for name in LATE), age=self._age)
 
     def _add(self, facts: NDArray[Any], probs: Floats32, mask: Flags) -> None:
         """Add the delayed labels and then the decisions of the masked lanes.
@@ -555,7 +555,7 @@ class History:
         if full:
             self._grow()
         if late:
-            self._take_late(mask, *(facts[name] for name in LATE))
+            self._take_late(mask, *(facts[name] for name in LATE), age=self._age)
         self._store(facts, probs, mask, adding=True)
         self.version += 1
 
@@ -592,19 +592,29 @@ class History:
             return f"features must be finite numbers, got {value.tolist()}"
         return f"action_probs must be distributions: at least 0 and summing to 1, got {value.tolist()}"
 
-    def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
+    @property
+    def _age(self) -> int:
+        """How many steps before the last stored step the decisions were made whose labels arrive in the next step."""
+        return max(self.spec.delay, 1) - 1
+
+    def _check_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], *, age: int) -> None:
         """Raise ValueError for delayed labels with a wrong number, a wrong value, or an unknown person."""
-        odd, lane, k = check_late(readable(self._state), readable(self._rows), mask, self._labels, who, what, count)
+        stored = readable(self._state), readable(self._rows)
+        odd, lane, k = check_late(*stored, mask, self._labels, age, who, what, count)
         if odd == ODD_COUNT:
             raise ValueError(f"late_count must be between 0 and {who.shape[1]}, got {count[lane]}")
         if odd == ODD_FEEDBACK:
             allowed = "at least 0" if self.spec.amounts else f"between 0 and {self.spec.actions - 1}"
             raise ValueError(f"feedback must be {allowed}, got {what[lane, k]}")
         if odd == ODD_PERSON:
-            raise ValueError(f"late feedback must be for a person with a decision in this episode, got {who[lane, k]}")
+            ago = f" at least {age + 1} steps ago" if age else ""
+            person = who[lane, k]
+            raise ValueError(f"late feedback must be for a person with a decision in this episode{ago}, got {person}")
 
-    def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any]) -> None:
-        take_late(readable(self._state), readable(self._rows), mask, self.memory.weighting.factor, who, what, count)
+    def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], *, age: int) -> None:
+        """Write delayed labels to the last decisions on these people, made at least ``age`` steps before the last."""
+        stored = readable(self._state), readable(self._rows)
+        take_late(*stored, mask, self.memory.weighting.factor, age, who, what, count)
 
     def _is_full(self) -> bool:
         """Return whether a memory without bound has no room for another step."""
@@ -792,14 +802,14 @@ def weigh_again(lane: Lane, rows: Records, cell: tuple[int, int, int], factor: f
 
 
 @rule
-def place_of(lane: Lane, rows: Records, individual: int) -> int:
-    """Return the index of the last decision on a person in this episode, or -1."""
+def place_of(lane: Lane, rows: Records, individual: int, latest: int) -> int:
+    """Return the index of the last decision on a person in this episode up to step ``latest``, or -1."""
     capacity = rows.shape[0]
     for number in range(lane.end - 1, lane.first - 1, -1):
         row = rows[number % capacity]
         if row.episode != lane.episode:
             break
-        if row.individual == individual:
+        if row.individual == individual and row.step <= latest:
             return number % capacity
     return -1
 
@@ -907,9 +917,13 @@ def store(
 
 @kernel
 def check_late(
-    state: Records, rows: Records, mask: Flags, labels: int, who: Ints, what: Ints, used: Ints
+    state: Records, rows: Records, mask: Flags, labels: int, age: int, who: Ints, what: Ints, used: Ints
 ) -> tuple[int, int, int]:
-    """Return what is wrong with delayed labels, and the lane and index of the first wrong one."""
+    """Return what is wrong with labels of decisions at least ``age`` steps ago, and where the first wrong one is.
+
+    Returns:
+        The kind of error, its lane, and the index of the label.
+    """
     for b in range(state.shape[0]):
         if not mask[b]:
             continue
@@ -918,20 +932,23 @@ def check_late(
         for k in range(used[b]):
             if not 0 <= what[b, k] < labels:
                 return ODD_FEEDBACK, b, k
-            if place_of(state[b], rows[b], who[b, k]) < 0 and not may_have_expired(state[b], who[b, k]):
+            place = place_of(state[b], rows[b], who[b, k], state[b].step - age)
+            if place < 0 and not may_have_expired(state[b], who[b, k]):
                 return ODD_PERSON, b, k
     return FINE, 0, 0
 
 
 @kernel
-def take_late(state: Records, rows: Records, mask: Flags, factor: float, who: Ints, what: Ints, used: Ints) -> None:
-    """Write the labels that arrive now to the earlier decisions."""
+def take_late(
+    state: Records, rows: Records, mask: Flags, factor: float, age: int, who: Ints, what: Ints, used: Ints
+) -> None:
+    """Write the labels that arrive now to the last decisions at least ``age`` steps ago."""
     for b in range(state.shape[0]):
         if not mask[b]:
             continue
         lane = state[b]
         for k in range(used[b]):
-            place = place_of(lane, rows[b], who[b, k])
+            place = place_of(lane, rows[b], who[b, k], lane.step - age)
             if place < 0:
                 lane.late_expired += 1
                 continue

@@ -276,6 +276,19 @@ def test_people_get_what_the_environment_gives_them_under_any_wrapper(wrap: Any)
     assert not found.notes
 
 
+def test_the_random_policy_plays_several_choices_under_a_wrapper() -> None:
+    env: Any = gym.wrappers.RecordEpisodeStatistics(gym.make("FairAttention-v0", horizon=10))
+    system = system_of(env)
+    world = system.world(np.array([3], np.uint64), policy_of("random", system.rules), success=False, threads=1)
+    actions = np.concatenate([step.action[0] for step in rollout(world, policy_of("random", system.rules))])
+    assert actions.shape == (10, *env.action_space.shape) and len(np.unique(actions)) == 5
+
+
+def test_a_variant_has_its_own_parameters() -> None:
+    given = {"variant": "melting_pot", "horizon": 5}
+    assert system_of("FairHarvest-v0", parameters=given).parameters == given
+
+
 def test_a_wrapper_that_may_change_the_rewards_of_an_own_environment_is_named() -> None:
     given: dict[str, Any] = {"episodes": 2, "seed": 0, "twins": False, "shuffles": 0}
     plain = evaluate(Office(), to_the_north, **given)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 import fair_envs
 from fair_envs.assessment import evaluate, export, export_minari, export_pycfrl, exporting
+from fair_envs.assessment.datasets import trajectories
+from fair_envs.assessment.played import system_of
 from fair_envs.cli.export import new_dataset
 from fair_envs.evaluation import FromProbabilities
 from fair_envs.metrics import Full, History
@@ -147,6 +150,21 @@ def test_labels_that_a_wrapper_delays_are_found_in_the_table() -> None:
     assert table["feedback"].tolist() == [1, 1, 1, -1]
 
 
+def the_first(observation: Any, uniforms: Any) -> Any:
+    """Choose the first action everywhere."""
+    return np.zeros(observation.shape[:2], int)
+
+
+def test_labels_of_the_same_people_are_of_the_decisions_that_they_are_about() -> None:
+    delay, given = 3, dict[str, Any](episodes=2, seed=1)
+    make = partial(gym.make, "FairEpidemic-v0", horizon=10)
+    at_once, table = (export(env, the_first, **given) for env in (make(), DelayedFeedback(make(), delay=delay)))
+    arrived = table["step"] + delay < at_once.groupby("episode")["step"].transform("max") + 1
+    expected = at_once["feedback"].where(arrived, -1)
+    assert 0 < (expected == 1).sum() < (expected >= 0).sum()
+    same(table, at_once.assign(feedback=expected))
+
+
 def test_probabilities_of_decisions_are_there_if_the_policy_reports_them() -> None:
     policy = FromProbabilities(lambda seen: np.broadcast_to([0.25, 0.75], (*seen.shape[:2], 2)))
     given: dict[str, Any] = {"episodes": 1, "parameters": LOANS}
@@ -164,6 +182,32 @@ def test_agents_that_have_left_keep_their_numbers() -> None:
     assert table.groupby("episode")["individual"].unique().map(sorted).tolist() == [[0, 1, 2], [0, 1, 2]]
     late = table[(table["individual"] == 0) & (table["step"] > 1)]
     assert len(late) and (late["action"] == -1).all() and (late["reward"] == 0).all()
+
+
+def test_people_keep_their_numbers_in_any_order() -> None:
+    class Shuffled(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            *others, info = self.env.step(action)
+            return *others, {**info, "fair_individual": info["fair_individual"][::-1]}
+
+    table = export(Shuffled(gym.make("FairEpidemic-v0", horizon=3)), the_first, episodes=1)
+    people = table["individual"].nunique()
+    assert table["individual"].tolist() == [*range(people)][::-1] * (len(table) // people)
+
+
+def test_a_choice_that_is_no_decision_has_a_column() -> None:
+    class Graded(gym.ActionWrapper[Any, Any, Any]):
+        """The office with three grades, of which the upper two accept."""
+
+        def __init__(self) -> None:
+            super().__init__(Office())
+            self.action_space = gym.spaces.Discrete(3)
+
+        def action(self, action: Any) -> int:
+            return int(action > 0)
+
+    table = export(Graded(), lambda observation, uniforms: 2 * to_the_north(observation, uniforms), episodes=1, seed=0)
+    assert (table["action"].tolist(), table["chosen"].tolist()) == ([1, 1, 0, 0], [2, 2, 0, 0])
 
 
 def test_people_without_a_known_attribute_have_no_name_for_it() -> None:
@@ -252,6 +296,7 @@ def test_a_table_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:the dataset does not store")
 def test_an_own_environment_has_a_dataset(minari: Any, office: str) -> None:
     export_minari(office, to_the_north, "office-v0", episodes=2, seed=0)
     dataset = minari.load_dataset("office-v0")
@@ -281,6 +326,40 @@ def to_the_south(observation: Any, uniforms: Any) -> Any:
     return (observation["place"][..., 0] == 1).astype(int)
 
 
+class Plain(gym.Wrapper[Any, Any, Any, Any]):
+    """A wrapper that does not record its arguments."""
+
+
+def with_table() -> Any:
+    """Return rules with a user's own table."""
+    return fair_envs.make_rules("FairLending-v0", repayment=np.linspace(0, 1, 7), horizon=10)
+
+
+@pytest.mark.parametrize("make", [with_table, Leavers, lambda: Plain(gym.make("FairLending-v0", horizon=10))])
+def test_a_warning_tells_that_an_environment_cannot_be_made_again(minari: Any, make: Any) -> None:
+    with pytest.warns(UserWarning, match="the dataset does not store how to make its environment, which cannot be"):
+        export_minari(make(), "random", "some-v0", episodes=2, seed=3)
+    dataset = minari.load_dataset("some-v0")
+    assert dataset.spec.env_spec is None
+    table = export(make(), "random", episodes=2, seed=3)
+    for number, episode in enumerate(dataset.iterate_episodes()):
+        told = table[table["episode"] == number]
+        assert episode.rewards.tolist() == pytest.approx(told.groupby("step")["reward"].mean().tolist())
+
+
+def test_rewards_of_agents_that_a_reset_does_not_have_are_0(minari: Any) -> None:
+    class Shared(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            *others, info = self.env.step(action)
+            return *others, {**info, "agent_reward": np.array([1.0, 2.0])}
+
+    with pytest.warns(UserWarning, match="does not store"):
+        export_minari(Shared(Office()), coin, "shared-v0", episodes=1)
+    (episode,) = minari.load_dataset("shared-v0").iterate_episodes()
+    assert episode.infos["agent_reward"][:2].tolist() == [[0, 0], [1, 2]]
+
+
+@pytest.mark.filterwarnings("ignore:the dataset does not store")
 def test_datasets_have_new_names(minari: Any) -> None:
     export_minari(Office(), coin, "office-v0", episodes=1)
     with pytest.raises(ValueError, match="dataset_id must be the name of a new dataset, got 'office-v0', which exists"):
@@ -289,8 +368,6 @@ def test_datasets_have_new_names(minari: Any) -> None:
         ValueError, match="dataset_id must be a name and a version, such as 'some/test-v0', got 'office'"
     ):
         export_minari(Office(), coin, "office", episodes=1)
-    with pytest.raises(ValueError, match="env must be registered with Gymnasium for Minari, got the rules of Leavers"):
-        export_minari(Leavers(), "random", "leavers-v0", episodes=1)
 
 
 # PyCFRL ---------------------------------------------------------------------------------------------------------------
@@ -352,6 +429,20 @@ def test_trajectories_of_different_lengths_are_refused() -> None:
         export_pycfrl("FairPursuit-v0", "random", episodes=4, parameters={"action": "discrete", "side": 1.5})
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("individual", -1, r"each person must have a number in info\['fair_individual'\] for PyCFRL, not so in FairEp"),
+        ("sensitive[community]", "", "everyone's community must be known for PyCFRL, not so in FairEpidemic-v0"),
+    ],
+)
+def test_people_without_a_number_or_an_attribute_have_no_trajectories(column: str, value: Any, message: str) -> None:
+    table = export("FairEpidemic-v0", "random", episodes=1, parameters={"horizon": 3})
+    table[column] = table[column].where(table["step"] > 0, value)
+    with pytest.raises(ValueError, match=message):
+        trajectories(system_of("FairEpidemic-v0"), table)
+
+
 # The command ----------------------------------------------------------------------------------------------------------
 
 
@@ -370,6 +461,21 @@ def test_the_command_writes_the_table_and_overwrites_nothing() -> None:
     assert mistake("export", "FairLending-v0", "--format", "cvs").endswith("got 'cvs'; did you mean 'csv'?")
     assert "labels must be left out for the format pycfrl" in mistake("export", *options, "--format", "pycfrl")
     assert mistake("export", "FairHiring-v0", *SHORT, "--format", "pycfrl").startswith("env must have trajectories")
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_places_that_cannot_be_written_are_refused() -> None:
+    Path("file").write_text("")
+    Path("link.csv").symlink_to("nowhere.csv")
+    for out, message in (
+        ("file/some.csv", "out must be in a folder, got 'file/some.csv', where 'file' is a file"),
+        ("link.csv", "out must be a new path, got 'link.csv', which exists"),
+    ):
+        assert mistake("export", "FairLending-v0", *SHORT, "--out", out) == message
+    said = mistake("export", "FairLending-v0", *SHORT, "--format", "parquet", "--out", "some.csv")
+    assert said == "out must not end with .csv for parquet, got 'some.csv'"
+    said = mistake("export", "FairLending-v0", *SHORT, "--deterministic")
+    assert said.startswith("--deterministic needs the zip of a model among the policies (--policy), got random")
 
 
 @pytest.mark.usefixtures("empty_folder")

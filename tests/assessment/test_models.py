@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fair_envs
-from fair_envs.assessment import evaluate, policy_of
+from fair_envs.assessment import evaluate, export, policy_of
 from fair_envs.evaluation import LanesWorld, begun, rollout
 from fair_envs.evaluation.models import FromNormal, FromSB3, Predicted, policy_of_model
 from fair_envs.evaluation.policy import MostLikely
@@ -270,7 +270,28 @@ def test_a_table_says_whether_a_model_samples_its_actions() -> None:
     assert set(record["probability[1]"].round()) <= {0.0, 1.0}
     assert (record["action"] == (record["probability[1]"] > 0.5)).all()  # never a sampled one
     assert "--deterministic needs the zip of a model" in mistake("evaluate", "FairLending-v0", "--deterministic")
+    missing = ("evaluate", "FairLending-v0", "--policy", "missing.zip", "--deterministic")
+    assert mistake(*missing).endswith("got 'missing.zip', which does not exist")
     assert "use fair-envs evaluate ID --policy model.zip" in mistake("evaluate", "model.zip")
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_only_models_among_several_policies_take_most_likely_actions() -> None:
+    model = sb3.PPO("MlpPolicy", loans(), **SMALL)
+    model.save("model.zip")
+    policies = ("--policy", "model.zip", "--policy", "random", "--deterministic")
+    said = Said("evaluate", "FairLending-v0", *policies, *OPTIONS, "--record", "--out", "kept")
+    assert "Most likely actions are taken (deterministic) by: model." in " ".join(said.text.split())
+    (file,) = Path("kept").glob("record.*")
+    record = pandas.read_parquet(file) if file.suffix == ".parquet" else pandas.read_csv(file)
+    assert Said("export", "FairLending-v0", *policies[:2], policies[-1], *OPTIONS, "--out", "own.csv").code == 0
+    given: dict[str, Any] = {"parameters": LOANS, "episodes": 2}
+    likely, sampled = (export("FairLending-v0", model, deterministic=own, **given) for own in (True, False))
+    chance = export("FairLending-v0", "random", **given)
+    assert likely["action"].tolist() != sampled["action"].tolist()
+    assert record["action"][record["policy"] == "model.zip"].tolist() == likely["action"].tolist()
+    assert record["action"][record["policy"] == "random"].tolist() == chance["action"].tolist()
+    assert pandas.read_csv("own.csv")["action"].tolist() == likely["action"].tolist()
 
 
 def test_a_file_that_is_no_model_is_rejected(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -103,6 +104,25 @@ def test_notions_above_it_learn_late() -> None:
         gaps.append([float(env.step(action)[4]["fair_gaps"][0]) for action in ACTIONS[:20, 0]])
     assert gaps[0][:16] == gaps[1][4:]
     assert any(gaps[0])
+
+
+def test_with_the_same_people_in_each_step_labels_reach_the_decisions_that_they_are_about() -> None:
+    delay, horizon = 3, 10
+    at_once: Any = gym.make("FairEpidemic-v0", horizon=horizon)
+    late: Any = DelayedFeedback(gym.make("FairEpidemic-v0", horizon=horizon), delay=delay)
+    known, learnt = (History(Full(), env.unwrapped.fair_spec) for env in (at_once, late))
+    for env, history in ((at_once, known), (late, learnt)):
+        env.action_space.seed(0)
+        history.add(env.reset(seed=1)[1])
+        for _ in range(horizon):
+            history.add(env.step(env.action_space.sample())[4])
+    people = at_once.unwrapped.fair_spec.individuals
+    one, other = (history.columns()["feedback"].reshape(horizon, people) for history in (known, learnt))
+    assert (one != one[0]).any()
+    assert np.array_equal(other[:-delay], one[:-delay]) and (other[-delay:] == -1).all()
+    assert learnt.late_expired.tolist() == [0]
+    decisions = learnt.counts().reshape(-1, 3).sum(0)
+    assert decisions.tolist() == [(one[:-delay] != 1).sum(), (one[:-delay] == 1).sum(), delay * people]
 
 
 # ----------------------------------------------------------------------------------------- several people a step
