@@ -56,6 +56,7 @@ def test_the_code_that_counts_is_all_but_what_shows_results(monkeypatch: pytest.
         "wrappers/twin.py",
     }
     shown = {
+        "assessment/plots.py",
         "benchmark/loads.py",
         "cli/train.py",
         "evaluation/reports.py",

@@ -1,5 +1,6 @@
-"""Plots of evaluations: rates of groups, the gap over time, and performance against the gap."""
+"""Plots of estimates: dots with intervals, the gap over time, and performance against the gap."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -13,53 +14,85 @@ from fair_envs.support.extras import need
 SIZE = (6.4, 4.0)  # inches
 MARKERS = "osD^v<>Pp*h"
 LONGEST = 36  # characters of a label
+GREY = "#888888"
+INK, PALE, BLUE, ORANGE = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
 
 
-def plot_estimates(rows: Mapping[str, Mapping[str, Estimate]], path: Path, *, title: str) -> Path:
-    """Write a dot plot with intervals, one row for each policy and one colour for each group; return its path.
+def dot_plot(
+    panels: Mapping[str, Mapping[str, Mapping[str, Estimate]]],
+    path: Path,
+    *,
+    label: str,
+    lines: Sequence[float] = (),
+    one_unit: bool = True,
+) -> None:
+    """Save one panel for each title, with a row for each arm: dots with the intervals of one or more numbers.
 
     Args:
-        rows: The estimates of each group, by policy.
-        path: The file.
-        title: What is estimated, for the axis.
+        panels: Title to arms to numbers; a number has one colour in all panels.
+        path: Path of the picture.
+        label: Label of the horizontal axis.
+        lines: Values to mark.
+        one_unit: Whether all panels have the same horizontal axis.
     """
-    figure, axes = _figure(len(rows))
-    groups = list(next(iter(rows.values())))
-    for place, group in enumerate(groups):
-        shift = (place - (len(groups) - 1) / 2) * 0.5 / len(groups)
-        found = [own[group] for own in rows.values()]
-        _dots(axes, found, np.arange(len(found)) + shift, label=group)
-    axes.set_yticks(np.arange(len(rows)), list(map(_label, rows)))
-    axes.invert_yaxis()
-    axes.set_xlabel(title)
-    axes.legend(frameon=False)
-    return _written(figure, path)
+    tallest = max(len(arms) for arms in panels.values())
+    fullest = min((3, 2), key=lambda columns: -len(panels) % columns)
+    figure, grid = subplots(len(panels), columns=fullest, size=(4.6, 1.1 + 0.27 * tallest), sharex=one_unit)
+    names = dict.fromkeys(
+        name
+        for arms in panels.values()
+        for numbers in arms.values()
+        for name, e in numbers.items()
+        if not np.isnan(e.value)
+    )
+    colours = dict(zip(names, (BLUE, ORANGE, GREY, INK, *(f"C{k}" for k in range(10))), strict=False))
+    places = dict(zip(names, np.linspace(-0.12, 0.12, len(names)) if len(names) != 1 else [0.0], strict=True))
+    for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
+        for k, numbers in enumerate(arms.values()):
+            for name in (own for own in names if own in numbers):
+                e = numbers[name]
+                error = [[e.value - e.low], [e.high - e.value]]
+                axis.errorbar(
+                    e.value, -k - places[name], xerr=error, fmt="o", color=colours[name], markersize=4, capsize=2
+                )
+        for line in lines:
+            axis.axvline(line, color=INK, linewidth=0.8, linestyle=":")
+        axis.set_yticks(-np.arange(len(arms)), list(map(_label, arms)), fontsize="small")
+        axis.set_title(textwrap.fill(title, 32), fontsize="medium")
+        axis.set(ylim=(0.5 - len(arms), 0.5))
+        axis.grid(axis="y", color=PALE, linewidth=0.6)
+    for name, colour in colours.items():
+        grid[0][0].plot([], [], "o", color=colour, label=name)
+    figure.supxlabel(textwrap.fill(label, round(11 * figure.get_figwidth())), fontsize="medium")
+    if any(colours):
+        figure.legend(loc="outside upper center", ncols=len(colours), fontsize="small")
+    save_figure(figure, path)
 
 
-def plot_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, title: str) -> Path:
-    """Write gaps since the start of the episode, with their intervals, over steps; return the path.
+def plot_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, title: str) -> None:
+    """Save gaps since the start of the episode, with their intervals, over steps.
 
     Args:
         curves: ``step``, ``gap``, ``low`` and ``high``, by policy.
         path: The file.
         title: What is the gap, for the axis.
     """
-    figure, axes = _figure(1)
+    figure, ((axes,),) = subplots(1, columns=1, size=SIZE)
     for name, curve in curves.items():
         (line,) = axes.plot(curve["step"], curve["gap"], label=_label(name))
         axes.fill_between(curve["step"], curve["low"], curve["high"], alpha=0.2, color=line.get_color(), linewidth=0)
-    axes.axhline(0, color="grey", linewidth=0.8)
+    axes.axhline(0, color=GREY, linewidth=0.8)
     axes.set_xlabel("steps since the start of the episode")
     axes.set_ylabel(title)
     if len(curves) > 1:
         axes.legend(frameon=False)
-    return _written(figure, path)
+    save_figure(figure, path)
 
 
 def plot_price(
     points: Sequence[tuple[str, Estimate, Estimate, bool]], path: Path, *, performance: str, gap: str
-) -> Path:
-    """Write the price of fairness: performance against the absolute gap, with intervals; return the path.
+) -> None:
+    """Save the price of fairness: performance against the absolute gap, with intervals.
 
     Markers are hollow if the gap is within noise. Shapes and colours differ, and filled markers are translucent, so
     that points in the same place are visible.
@@ -70,8 +103,8 @@ def plot_price(
         performance: What is performance, for the axis.
         gap: What is the gap, for the axis.
     """
-    figure, axes = _figure(1)
-    figure.set_size_inches(SIZE[0] + 2.4, max(SIZE[1] + 0.8, 0.27 * (len(points) + 2)))  # for the names beside the plot
+    size = SIZE[0] + 2.4, max(SIZE[1] + 0.8, 0.27 * (len(points) + 2))  # for the names beside the plot
+    figure, ((axes,),) = subplots(1, columns=1, size=size)
     for (name, across, up, within), marker in zip(points, cycle(MARKERS), strict=False):
         (dot,) = axes.plot(across.value, up.value, marker, label=_label(name), markeredgewidth=1.5)
         dot.set_markerfacecolor("none" if within else (dot.get_color(), 0.4))
@@ -81,11 +114,11 @@ def plot_price(
                 span = [0.0, max(value.high, -value.low)] if crosses else [value.low, value.high]
                 line = (span, [other.value] * 2) if ends == "x" else ([other.value] * 2, span)
                 axes.plot(*line, color=dot.get_color(), linewidth=1, alpha=0.6)
-    axes.axvline(0, color="grey", linewidth=0.8)
+    axes.axvline(0, color=GREY, linewidth=0.8)
     axes.set_xlabel(f"absolute {gap}")
     axes.set_ylabel(performance)
     figure.legend(frameon=False, loc="outside right upper", title="hollow: gap within noise")
-    return _written(figure, path)
+    save_figure(figure, path)
 
 
 def _label(name: str) -> str:
@@ -93,22 +126,32 @@ def _label(name: str) -> str:
     return name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}"
 
 
-def _dots(axes: Any, found: Sequence[Estimate], places: Any, *, label: str) -> None:
-    values = np.array([one.value for one in found])
-    ends = np.array([[one.low, one.high] for one in found])
-    errors = np.nan_to_num(np.abs(ends.T - values))
-    axes.errorbar(values, places, xerr=errors, fmt="o", label=label, capsize=2)
+def subplots(panels: int, *, columns: int, size: tuple[float, float], **settings: Any) -> tuple[Any, Any]:
+    """Return a figure with panels in rows, and their axes; unused places in the last row are hidden.
 
+    Args:
+        panels: Number of panels.
+        columns: Largest number of panels in a row.
+        size: Size of a panel in inches.
+        settings: Further arguments of `matplotlib.figure.Figure.subplots`.
 
-def _figure(rows: int) -> tuple[Any, Any]:
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
     need("a plot", "matplotlib", extra="baselines")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(SIZE[0], max(SIZE[1], 1.5 + 0.5 * rows)), layout="constrained")
-    return figure, figure.add_subplot()
+    columns = min(panels, columns)
+    rows = -(-panels // columns)
+    width, height = size
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, **settings)
+    for axis in grid.flat[panels:]:
+        axis.set_visible(False)
+    return figure, grid
 
 
-def _written(figure: Any, path: Path) -> Path:
+def save_figure(figure: Any, path: Path) -> None:
+    """Save a figure in a folder, which is created."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    return path
+    figure.savefig(path, dpi=110)

@@ -374,15 +374,15 @@ def save_plots(evaluations: Sequence[Evaluation], folder: Path) -> list[Path]:
     Raises:
         ImportError: Matplotlib is not installed.
     """
-    from fair_envs.assessment.plots import plot_curves, plot_estimates
+    from fair_envs.assessment.plots import dot_plot, plot_curves
 
     rate, groups = evaluations[0].rate, evaluations[0].groups
     signed = f"{groups[0]} - {groups[1]}" if len(groups) == 2 else "largest difference"
     rates, curves = {one.policy: one.rates for one in evaluations}, {one.policy: one.curve for one in evaluations}
-    return [
-        plot_estimates(rates, folder / "rates.png", title=rate),
-        plot_curves(curves, folder / "gap.png", title=f"{rate}: {signed}"),
-    ]
+    paths = [folder / "rates.png", folder / "gap.png"]
+    dot_plot({"": rates}, paths[0], label=rate)
+    plot_curves(curves, paths[1], title=f"{rate}: {signed}")
+    return paths
 
 
 def read(path: Path) -> list[Evaluation]:

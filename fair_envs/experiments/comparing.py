@@ -228,14 +228,13 @@ class Comparison:
 
     def _plots(self, folder: Path) -> None:
         try:
-            from fair_envs.assessment.plots import plot_estimates, plot_price
+            from fair_envs.assessment.plots import dot_plot, plot_price
 
             points = [(self._heading(one), one.gap, one.performance, one.within_noise) for one in self.contenders]
             titles = {"performance": self.contenders[0].performance_name, "gap": TITLES["gap"].format(rate=self.rate)}
             plot_price(points, folder / "price.png", **titles)
-            plot_estimates(
-                {self._heading(one): one.rates for one in self.contenders}, folder / "rates.png", title=self.rate
-            )
+            rates = {self._heading(one): one.rates for one in self.contenders}
+            dot_plot({"": rates}, folder / "rates.png", label=self.rate)
         except ImportError:
             return
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 RECORD = "cell.json"  # written last: a folder that has it is a result
 SHOWING = (
+    "assessment/plots",
     "benchmark/*",
     "cli/*",
     "evaluation/reports",

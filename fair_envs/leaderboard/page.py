@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fair_envs.assessment.plots import INK, dot_plot, save_figure, subplots
 from fair_envs.experiments import tables
-from fair_envs.experiments.figures import INK, dot_plot, pyplot, save_figure
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, write_rows
 from fair_envs.leaderboard.board import Coverage, arms_in, coverage, scaled, verified_entry
 from fair_envs.leaderboard.controls import Control, check, controls
@@ -376,7 +376,7 @@ def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
     Where the task has scores, a second panel enlarges the surroundings of the reward-only method.
     """
     panels = 1 if board.unscored else 2
-    figure, axes = pyplot().subplots(1, panels, figsize=(3 + 4.5 * panels, 4.8), layout="constrained", squeeze=False)
+    figure, axes = subplots(panels, columns=panels, size=(3 / panels + 4.5, 4.8))
     for axis in axes.flat:
         _draw_rows(axis, board, rows)
         axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)

@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 import fair_envs
+from fair_envs.assessment import plots
 from fair_envs.baselines.agents import AgentsPolicy
 from fair_envs.baselines.training import Training
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy, scenes
-from fair_envs.experiments import figures, tables
+from fair_envs.experiments import tables
 from fair_envs.experiments.executors import run_cells
 from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.metrics import Estimate
@@ -158,7 +159,7 @@ def draw(arms: Mapping[str, Arm], out: Path) -> None:
         title: {label: {"|ratio|": own.estimate(f"|{name}|")} for label, own in arms.items()}
         for title, name in names.items()
     }
-    figures.dot_plot(disparities, out / "disparities.png", label="mean |ratio|, 0 is fair", lines=[0, 1 / 3])
+    plots.dot_plot(disparities, out / "disparities.png", label="mean |ratio|, 0 is fair", lines=[0, 1 / 3])
     actions = {
         label: {
             action: {words: own.estimate(f"executed[{group}][{action}]") for group, words in WORDS.items()}
@@ -166,7 +167,7 @@ def draw(arms: Mapping[str, Arm], out: Path) -> None:
         }
         for label, own in arms.items()
     }
-    figures.dot_plot(actions, out / "actions.png", label="share of the executed actions")
+    plots.dot_plot(actions, out / "actions.png", label="share of the executed actions")
 
 
 def film(shown: Cell, folder: Path, path: Path) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from fair_envs.experiments import figures, tables
+from fair_envs.assessment import plots
+from fair_envs.experiments import tables
 from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.jobs import Job
 from fair_envs.experiments.seeds import TABLE, Arm, begin, fill
@@ -147,7 +148,7 @@ class Report(ABC, Generic[ScaleT]):
         if drawn := measured.panels():
             yield measured.table()
             file = f"claim-{k}.png"
-            figures.dot_plot(
+            plots.dot_plot(
                 drawn, self.out / file, label=measured.label, lines=measured.bounds, one_unit=measured.one_unit
             )
             yield f"![Claim {k}: {measured.label}; the dotted line is the bound.]({file})"

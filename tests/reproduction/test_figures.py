@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from fair_envs.assessment import plots
 from fair_envs.experiments import figures
 from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import mean_interval
@@ -16,7 +17,7 @@ ONE, OTHER = mean_interval([1.0, 2.0, 4.0]), mean_interval([3.0, 3.5, 5.0])
 
 def test_every_figure_is_saved_as_a_picture(tmp_path: Path) -> None:
     new = tmp_path / "new"
-    figures.dot_plot({"parity": {"PPO": {"reward": ONE, "floor": OTHER}, "fair": {}}}, new / "dots.png", label="r")
+    plots.dot_plot({"parity": {"PPO": {"reward": ONE, "floor": OTHER}, "fair": {}}}, new / "dots.png", label="r")
     curve = Curve(np.arange(3), np.arange(6.0).reshape(2, 3))
     figures.course_plot({"a": {"PPO": curve}}, new / "course.png", points={"a": {"PPO": {1: 2.0}}})
     figures.exchange_plot({"a": {"PPO": (ONE, OTHER)}}, new / "exchange.png", labels=("x", "y"))
@@ -26,13 +27,13 @@ def test_every_figure_is_saved_as_a_picture(tmp_path: Path) -> None:
 
 def test_a_picture_changes_with_the_numbers(tmp_path: Path) -> None:
     for name, number in (("a", ONE), ("b", OTHER)):
-        figures.dot_plot({"p": {"PPO": {"r": number}}}, tmp_path / f"{name}.png", label="r")
+        plots.dot_plot({"p": {"PPO": {"r": number}}}, tmp_path / f"{name}.png", label="r")
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
 
 
 def test_an_undefined_number_or_interval_is_drawn_as_a_gap(tmp_path: Path) -> None:
     undefined = mean_interval([])
-    figures.dot_plot({"p": {"a": {"r": mean_interval([1.0])}, "b": {"r": undefined}}}, tmp_path / "a.png", label="r")
+    plots.dot_plot({"p": {"a": {"r": mean_interval([1.0])}, "b": {"r": undefined}}}, tmp_path / "a.png", label="r")
     assert (tmp_path / "a.png").exists()
 
 

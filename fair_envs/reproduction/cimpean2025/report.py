@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fair_envs.assessment import plots
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
@@ -789,7 +790,7 @@ class Report(study.Report[Scale]):
 
     def _gaps_picture(self, number: int) -> Picture:
         arms, file = self._with_references(number), f"gaps-{number}.png"
-        figures.dot_plot(
+        plots.dot_plot(
             {
                 notion: {
                     name: {"gap": _negative(arm.estimate(notion)), "noise floor": arm.estimate(f"noise {notion}")}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fair_envs.assessment import plots
 from fair_envs.baselines.team.training import TeamTraining
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.tables import listed
@@ -542,7 +543,7 @@ class Report(study.Report[Scale]):
             }
             for speed in self.speeds
         }
-        figures.dot_plot(
+        plots.dot_plot(
             panels, self.out / "fairness.png", label="bits, of the seeds that capture (0 is fair)", lines=[0]
         )
         figures.course_plot(
@@ -585,7 +586,7 @@ class Report(study.Report[Scale]):
             tested = [name for name in names if speed in self.scale.speeds_of("mutual" if name == DEALT else name)]
             shares = {name: share_interval(self.capturing(name, [speed]), method="exact") for name in tested}
             panels[f"speed {speed:g}"] = {name: {"": share} for name, share in shares.items()}
-        figures.dot_plot(panels, self.out / file, label="share of the seeds that capture", lines=[0.5])
+        plots.dot_plot(panels, self.out / file, label="share of the seeds that capture", lines=[0.5])
 
     def _at(self, name: Label, measure: str, speed: float) -> Estimate:
         return mean_interval(self.values(name, measure, [speed])[:, 0])

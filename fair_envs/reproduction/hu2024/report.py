@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fair_envs.assessment import plots
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import AT, Arm, Curve
 from fair_envs.experiments.tables import listed
@@ -652,7 +653,7 @@ class Report(study.Report[Scale]):
                     }
                     for name, tested in self.of(world).items()
                 }
-            figures.dot_plot(panels, self.out / file, label=f"{column}-term unfairness (0 is fair)", one_unit=False)
+            plots.dot_plot(panels, self.out / file, label=f"{column}-term unfairness (0 is fair)", one_unit=False)
             yield Picture(file, f"{title} in {world}, with the value under chance of each agent.")
 
     def _exchange(self) -> Iterator[Picture]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fair_envs.assessment import plots
 from fair_envs.baselines.training import Training
 from fair_envs.envs.harvest.params import Observation
 from fair_envs.experiments import figures, tables
@@ -583,9 +584,9 @@ class Report(study.Report[Scale]):
             def reward(penalty: Notion, arm: Arm, group: str = group) -> Estimate:
                 return arm.estimate(f"{_kind(penalty)}[{group}]")
 
-            figures.dot_plot(self._panels(reward), self.out / file, label=f"reward per agent and step, {words}")
+            plots.dot_plot(self._panels(reward), self.out / file, label=f"reward per agent and step, {words}")
             drawn.append(Picture(file, f"Reward at {words}, by penalty and weights, with both observations."))
-        figures.dot_plot(
+        plots.dot_plot(
             self._panels(lambda penalty, arm: _mean_of(arm, _unfairness(penalty, "ratio"))),
             self.out / "ratio.png",
             label="unfairness: mean |ratio| (0 is fair; dotted: half the turns alone)",
