@@ -131,6 +131,27 @@ def test_the_slider_names_the_fairest_policy_within_a_price(opened: Any, file: P
     assert "advantaged" in answer.inner_text()  # who gains and who loses
 
 
+def test_the_arrow_keys_go_along_the_steps_which_are_one_tab_stop(opened: Any) -> None:
+    line = view(opened, "replay").locator(".line")
+    assert line.locator("button[tabindex='0']").count() == 1
+    line.locator("button").nth(2).click()
+    opened.keyboard.press("ArrowRight")
+    assert opened.evaluate("document.activeElement.getAttribute('aria-label')") == "step 3"
+    opened.keyboard.press("Enter")
+    assert line.locator("button.now").get_attribute("aria-label") == "step 3"
+    opened.keyboard.press("Home")
+    assert opened.evaluate("document.activeElement.getAttribute('aria-label')") == "step 0"
+
+
+def test_a_summary_is_printed_on_one_page(opened: Any) -> None:
+    opened.evaluate("window.print = () => { window.printed = document.documentElement.className; }")
+    opened.click("#print")
+    assert opened.evaluate("window.printed") == "summary"
+    pages = opened.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "12mm"))
+    assert len(re.findall(rb"/Type\s*/Page\b", pages)) == 1
+    assert opened.evaluate("document.documentElement.className") == ""  # the next print has all views again
+
+
 def test_only_ticked_policies_are_proposed_and_two_views_compare_with_the_same_one(opened: Any) -> None:
     shown, answer = view(opened, "tradeoff"), opened.locator("#answer")
     shown.locator("input[type=range]").fill("100")
@@ -251,10 +272,12 @@ def test_the_parts_of_a_gap_add_up(opened: Any) -> None:
 
 
 def test_names_in_the_plot_do_not_lie_on_each_other(opened: Any) -> None:
-    heights = opened.evaluate(
-        "() => [...apart([[0, 10, 20], [1, 12, 22], [2, 500, 21]].map(([j, x, y]) => ({j, x, y})))]"
+    labels = [[0, 10, 20, "a long name of a policy"], [1, 150, 22, "ppo"], [2, 500, 21, "dqn"], [3, 190, 23, "a2c"]]
+    moved = opened.evaluate(
+        "labels => [...apart(labels.map(([j, x, y, text]) => ({j, x, y, text})))].map(([j, {y}]) => [j, y])", labels
     )
-    assert dict(heights) == {0: 20, 1: 33, 2: 21}
+    assert dict(moved) == {0: 20, 1: 33, 2: 21, 3: 23}
+    assert opened.evaluate("shortened('a long name of a policy', 80)") == "a long nam…"
 
 
 def test_the_views_can_be_reached_with_the_keyboard(opened: Any) -> None:

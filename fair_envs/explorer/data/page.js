@@ -21,7 +21,7 @@ const svg = (tag, attributes, ...children) => made(document.createElementNS("htt
 const replace = (node, ...children) => { node.replaceChildren(...children.flat(3).filter(c => c !== null)); return node; };
 
 const known = x => x !== null && x !== undefined;
-const show = (x, digits = 3) => known(x) ? String(+x.toPrecision(digits)) : "undefined";
+const show = (x, digits = 3) => known(x) ? String(+x.toPrecision(digits)).replace("-", "−") : "undefined";
 const signed = x => known(x) ? (x > 0 ? "+" : x < 0 ? "−" : "±") + show(Math.abs(x)) : "undefined";
 const within = e => known(e.low) && known(e.high) ? `${show(e.value)} [${show(e.low)}, ${show(e.high)}]` : show(e.value);
 const percent = x => `${Math.round(100 * x)} %`;
@@ -71,7 +71,22 @@ function axes(x, y, [left, right], [bottom, top], [xLow, xHigh], [yLow, yHigh], 
     svg("text", {x: left, y: top - 10}, yLabel));
 }
 const extent = values => { const v = values.filter(known); return v.length ? [Math.min(...v), Math.max(...v)] : [0, 1]; };
+const width = text => 6.7 * text.length; // of a label, about
+const shortened = (text, most) => width(text) <= most ? text : `${text.slice(0, Math.max(1, Math.floor(most / 6.7) - 1))}…`;
 const padded = ([low, high], by = .06) => { const d = (high - low || Math.abs(high) || 1) * by; return [low - d, high + d]; };
+
+/** Let one button of a line be the tab stop, from which the arrow keys go to the others. */
+function walked(line, now) {
+  const all = [...line.children];
+  all.forEach((button, k) => button.tabIndex = k === now ? 0 : -1);
+  line.onkeydown = event => {
+    const k = all.indexOf(document.activeElement), next = {ArrowRight: k + 1, ArrowLeft: k - 1, Home: 0, End: all.length - 1}[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    const to = Math.max(0, Math.min(all.length - 1, next));
+    all[k].tabIndex = -1; all[to].tabIndex = 0; all[to].focus();
+  };
+}
 
 // Numbers of policies ---------------------------------------------------------------------------------------------------
 
@@ -117,7 +132,7 @@ function tradeOff(view) {
     const ys = padded(extent(P.flatMap(q => [q.performance.low ?? q.performance.value, q.performance.high ?? q.performance.value])));
     const x = scale(...xs, ...box[0]), y = scale(...ys, ...box[1]);
     const noise = P.map(q => q.gap.noise).filter(known).sort((a, b) => a - b)[Math.floor(P.length / 2)] || 0;
-    const names = apart(P.map((q, j) => known(q.gap.value) ? {j, x: x(gap(q)) + 10, y: y(q.performance.value) + 4} : null).filter(known));
+    const names = apart(P.map((q, j) => known(q.gap.value) ? {j, x: x(gap(q)) + 10, y: y(q.performance.value) + 4, text: shortened(q.label, w - x(gap(q)) - 12)} : null).filter(known));
     const drawing = svg("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": `${DATA.performance} against the gap of the ${DATA.rate}`},
       svg("rect", {x: box[0][0], y: box[1][1], width: Math.max(0, x(noise) - box[0][0]), height: box[1][0] - box[1][1], fill: "#eceff3"}),
       axes(x, y, ...box, xs, ys, `gap between groups (0 is fair; grey: what chance gives)`, DATA.performance),
@@ -127,7 +142,7 @@ function tradeOff(view) {
         known(q.gap.low) ? svg("line", {x1: x(q.gap.low * q.gap.high < 0 ? 0 : Math.min(Math.abs(q.gap.low), Math.abs(q.gap.high))), x2: x(Math.max(Math.abs(q.gap.low), Math.abs(q.gap.high))), y1: y(q.performance.value), y2: y(q.performance.value), stroke: colour(j)}) : null,
         j === k ? svg("circle", {cx: x(gap(q)), cy: y(q.performance.value), r: 12, fill: "none", stroke: "#0b6e99", "stroke-width": 2}) : null,
         marker(q.kind, x(gap(q)), y(q.performance.value), colour(j), known(q.gap.limit) && gap(q) <= q.gap.limit),
-        svg("text", {x: x(gap(q)) + 10, y: names.get(j)}, q.label),
+        svg("text", {x: x(gap(q)) + 10, y: names.get(j).y}, names.get(j).text),
         svg("title", {}, `${q.label}: ${DATA.performance} ${within(q.performance)}, gap ${within(q.gap)}`))));
     brush(drawing, (x0, x1, y0, y1) => {
       selected.clear();
@@ -145,17 +160,19 @@ function tradeOff(view) {
   view.append(el("p", {}, `Each mark is a policy: how well it does (${DATA.performance}), and how differently it treats the groups (gap in the ${DATA.rate}: ${DATA.benefit}). Lines are 95 % intervals over ${DATA.episodes} test episodes; hollow marks have a gap that chance alone could give.`),
     el("div", {class: "controls"}, compared(draw), slider("How much performance would you give up?", [0, 100, 1], 10, v => { given = v / 100; if (chart.isConnected || chart.parentNode) draw(); return `${v} %`; })),
     answer, chart, el("p", {class: "soft"}, "Tick the policies among which you choose, or draw a rectangle around them; click to take all."), legend,
-    el("h3", {}, "Several notions of fairness at once"), lines);
+    el("div", {class: "more"}, el("h3", {}, "Several notions of fairness at once"),
+      el("p", {}, "A line for each policy: performance (top is best), and how far each notion is from fair (bottom is fair). The policy of the sentence above is thick, and the one it is compared with is clear; point at a line for its numbers."), lines));
   draw();
 }
 
-/** Return heights of labels that do not lie on each other, by policy. */
+/** Return labels, by policy, moved down where they would lie on each other. */
 function apart(labels) {
   const found = new Map();
-  for (const {j, x, y} of labels.sort((a, b) => a.y - b.y)) {
-    let height = y;
-    for (const [other, at] of [...found].sort((a, b) => a[1] - b[1])) if (Math.abs(labels.find(one => one.j === other).x - x) < 150 && Math.abs(at - height) < 13) height = at + 13;
-    found.set(j, height);
+  for (const one of labels.sort((a, b) => a.y - b.y)) {
+    let y = one.y;
+    const beside = [...found.values()].filter(other => other.x < one.x + width(one.text) + 6 && one.x < other.x + width(other.text) + 6);
+    for (const other of beside.sort((a, b) => a.y - b.y)) if (Math.abs(other.y - y) < 13) y = other.y + 13;
+    found.set(one.j, {...one, y});
   }
   return found;
 }
@@ -191,15 +208,17 @@ function parallel(selected, chosen) {
   const names = [...new Set(P.flatMap(p => p.rows.filter(r => r.section === "notion" && known(r.value) && r.name !== "conditional_parity").map(r => r.name)))].slice(0, 6);
   const value = (p, name) => { const rows = p.rows.filter(r => r.section === "notion" && r.name === name && known(r.value)); return rows.length ? Math.max(...rows.map(r => Math.abs(r.value))) : null; };
   const columns = [[DATA.performance, p => p.performance.value], [`gap: ${DATA.rate}`, gap], ...names.map(n => [n.replaceAll("_", " "), p => value(p, n)])];
+  const marked = [reference, chosen].filter(known);
   const w = 720, h = 280, top = 40, bottom = 240, x = scale(0, columns.length - 1, 70, w - 70);
   const scales = columns.map(([, of], c) => { const [low, high] = extent(P.map(of)); return c ? scale(0, high || 1, bottom, top) : scale(low, high, bottom, top); });
   return svg("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "Performance and gaps of all policies"},
     columns.map(([name, of], c) => svg("g", {}, svg("line", {x1: x(c), x2: x(c), y1: top, y2: bottom, class: "axis"}),
       svg("text", {x: x(c), y: c % 2 ? top - 22 : top - 8, "text-anchor": "middle"}, name), svg("text", {x: x(c), y: bottom + 16, "text-anchor": "middle"}, c ? "0 is fair" : show(extent(P.map(of))[0])),
       svg("text", {x: x(c) + 4, y: top + 12}, show(extent(P.map(of))[1])))),
-    P.map((p, j) => { const points = columns.map(([, of], c) => [c, of(p)]).filter(([, v]) => known(v) && !Number.isNaN(v));
-      return svg("g", {class: selected.has(j) ? "" : "dim"}, svg("path", {d: points.map(([c, v], i) => `${i ? "L" : "M"}${x(c)} ${scales[c](v)}`).join(""), fill: "none", stroke: colour(j), "stroke-width": j === chosen ? 4 : 1.5, "stroke-dasharray": p.kind === "trained" ? null : "5 4"}),
-        points.map(([c, v]) => marker(p.kind, x(c), scales[c](v), colour(j), false, 4))); }));
+    [...P.keys()].sort((i, j) => marked.includes(i) - marked.includes(j)).map(j => {
+      const p = P[j], points = columns.map(([, of], c) => [c, of(p)]).filter(([, v]) => known(v) && !Number.isNaN(v)), clear = marked.includes(j);
+      return svg("g", {class: !selected.has(j) ? "dim" : clear ? "" : "pale"}, svg("path", {d: points.map(([c, v], i) => `${i ? "L" : "M"}${x(c)} ${scales[c](v)}`).join(""), fill: "none", stroke: colour(j), "stroke-width": j === chosen ? 4 : clear ? 2.5 : 1.5, "stroke-dasharray": p.kind === "trained" ? null : "5 4"}),
+        points.map(([c, v]) => marker(p.kind, x(c), scales[c](v), colour(j), false, 4)), svg("title", {}, `${p.label}: ${points.map(([c, v]) => `${columns[c][0]} ${show(v)}`).join(", ")}`)); }));
 }
 
 // 2. Who ----------------------------------------------------------------------------------------------------------------
@@ -218,7 +237,7 @@ function who(view) {
     const said = P.map((p, j) => j === reference ? null : levelling(reference, j)).filter(known);
     replace(body, el("div", {class: "legend"}, GROUPS.map((g, k) => el("span", {}, svg("svg", {width: 16, height: 16, "aria-hidden": "true"}, marker(["trained", "scripted", "bound", "random"][k % 4], 8, 8, colour(k), false, 5)), ` ${g}`))), chart,
       el("h3", {}, `Compared with ${P[reference].label}`), said,
-      el("h3", {}, "All numbers of a policy"), numbers);
+      el("div", {class: "more"}, el("h3", {}, "All numbers of a policy"), numbers));
   }
   const numbers = el("div", {}), list = el("div", {});
   const fill = k => { replace(list, table(["notion", "groups", "difference, signed", "more than chance?", "chance gives"],
@@ -300,6 +319,7 @@ function replay(view) {
       true_.length ? [el("h3", {}, "True, whether anybody knew it or not"), table(["", ""], true_)] : null,
       one() && DATA.features.length ? el("details", {}, el("summary", {}, "Features of the person in the record"), table(["feature", "value"], DATA.features.map((name, j) => [name, show(e.features[t][0][j])]), [1])) : null);
     line.querySelectorAll("button").forEach((b, j) => b.classList.toggle("now", j === t));
+    walked(line, t);
   }
   function move(step) {
     const range = control.querySelector("input");
@@ -340,6 +360,7 @@ function debug(view) {
     const cell = (t, changed) => { const a = changed && other.has(`${t}/0`) ? other.get(`${t}/0`) : e.action[t][0], differs = changed && other.has(`${t}/0`);
       return el("button", {class: `${a === DATA.favourable ? "yes" : "no"}${differs ? " differs" : ""}${change.kind && t === place && !DATA.agents ? " now" : ""}`, title: `step ${t}: ${groupOf(e.group[t][0])}, ${nameOf(a)}${differs ? ", differs" : ""}`, "aria-label": `step ${t}, ${nameOf(a)}${differs ? ", differs" : ""}`, onclick: () => { if (!DATA.agents && change.places[t]) { place = t; prepare(); } }}, a === DATA.favourable ? "+" : "−"); };
     if (one) replace(lines, el("h3", {}, "As it was"), el("div", {class: "line"}, e.action.map((_, t) => cell(t, false))), el("h3", {}, "With the change"), el("div", {class: "line"}, e.action.map((_, t) => cell(t, true))));
+    if (one) lines.querySelectorAll(".line").forEach(line => walked(line, DATA.agents ? 0 : place));
     else {
       const counts = e.action.map((_, t) => found.differs.filter(([s]) => s === t).length), w = 720, h = 170, x = scale(0, steps, 50, w - 20), y = scale(0, Math.max(1, ...counts), 130, 20);
       replace(lines, svg("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "Number of decisions that differ in each step"}, axes(x, y, [50, w - 20], [130, 20], [0, steps], [0, Math.max(1, ...counts)], "step", "decisions that differ"),
@@ -442,6 +463,10 @@ function build() {
     next.focus(); next.click();
   });
   document.getElementById("footer").textContent = `${DATA.episodes} test episodes from seed ${DATA.seed}. Intervals are at 95 % and over episodes: another training seed can give another policy. Measures assess; they do not say what is fair.`;
+  const summary = document.getElementById("print");
+  summary.hidden = !usable.length;
+  summary.addEventListener("click", () => { document.documentElement.classList.add("summary"); window.print(); });
+  window.addEventListener("afterprint", () => document.documentElement.classList.remove("summary"));
   open("tradeoff");
 }
 build();
