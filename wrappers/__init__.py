@@ -17,6 +17,7 @@ from fair_envs.wrappers.decisions import (
 )
 from fair_envs.wrappers.delayed import DelayedFeedback, LateFeedback
 from fair_envs.wrappers.gaps import FairnessObjectives, GapObjectives, GapPenalty, ReportActionProbs, ReportedProbs
+from fair_envs.wrappers.masks import ReportActionMasks, ReportedMasks
 from fair_envs.wrappers.objectives import (
     FairEfficiency,
     FenReward,
@@ -54,7 +55,9 @@ __all__ = [
     "Penalty",
     "RecordFairness",
     "Recorder",
+    "ReportActionMasks",
     "ReportActionProbs",
+    "ReportedMasks",
     "ReportedProbs",
     "Scalarisation",
     "Scalarise",

@@ -84,12 +84,12 @@ class Transform:
     """
 
     changes_reward: ClassVar[bool] = False
-    personal: ClassVar[tuple[str, ...]] = ()
     needs_rules: ClassVar[bool] = False
     takes_vector: ClassVar[bool] = False
     reports: ClassVar[bool] = False
     once: ClassVar[str] = ""
     wrapper: ClassVar[str] = ""
+    personal: tuple[str, ...] = ()
     objectives: tuple[str, ...] = ()
     objectives_at_most: tuple[float, ...] = ()
     histories: tuple[History, ...] = ()

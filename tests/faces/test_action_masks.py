@@ -12,6 +12,7 @@ from fair_envs.envs.epidemic import parallel_env as epidemic
 from fair_envs.envs.harvest import env as turn_based
 from fair_envs.envs.harvest import parallel_env as harvest
 from fair_envs.registration import TABLE, make_rules
+from fair_envs.wrappers import ReportActionMasks
 from tests.helpers import assert_same
 
 MASKED = {
@@ -122,6 +123,35 @@ def test_each_interface_has_its_own_masks() -> None:
     turns = turn_based(**size)
     turns.reset(seed=5)
     assert_same(list(turns.action_masks().values()), list(masks[0]))
+
+
+def test_masks_are_reported_in_the_info_of_each_interface() -> None:
+    size: Any = MASKED["FairHarvest-v0"]
+    single: Any = ReportActionMasks(gym.make("FairHarvest-v0", **size))
+    focal: Any = ReportActionMasks(gym.make("focal-FairHarvest-v0", focal="agent_2", **size))
+    alone: Any = ReportActionMasks(gym.make("FairEpidemic-v0"))
+    batch: Any = ReportActionMasks(gym.make_vec("FairHarvest-v0", num_envs=2, **size))
+    agents: Any = ReportActionMasks(harvest(**size))
+    for env, shape in ((single, (6, 8)), (focal, (8,)), (alone, (35,)), (batch, (2, 6, 8))):
+        info = env.reset(seed=5)[1]
+        for _ in range(3):
+            masks, told = env.unwrapped.action_masks(), info["action_mask"]
+            assert (told.dtype, told.shape) == (np.int8, shape)
+            assert_same(told.reshape(masks.shape), masks)
+            info = env.step(env.action_space.sample())[4]
+    infos = agents.reset(seed=5)[1]
+    for _ in range(3):
+        assert_same({name: info["action_mask"] for name, info in infos.items()}, agents.unwrapped.action_masks())
+        infos = agents.step({name: agents.action_space(name).sample() for name in agents.agents})[4]
+    rows: Any = ReportActionMasks(fair_envs.make_sb3("FairHarvest-v0", n_envs=2, seed=5, infos="record", **size))
+    rows.reset()
+    infos = rows.step(np.zeros(12, int))[3]
+    assert_same(np.stack([info["action_mask"] for info in infos]), rows.venv.action_masks())
+
+
+def test_masks_need_discrete_actions() -> None:
+    with pytest.raises(ValueError, match="action_masks needs discrete actions, got Box"):
+        ReportActionMasks(gym.make("FairPursuit-v0"))
 
 
 def test_agents_that_have_left_have_one_action() -> None:

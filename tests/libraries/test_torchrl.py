@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
 pytest.importorskip("torchrl")
@@ -11,12 +12,13 @@ import torch
 from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.collectors import Collector
-from torchrl.envs import GymEnv, PettingZooWrapper, check_env_specs
+from torchrl.envs import ActionMask, GymEnv, GymWrapper, PettingZooWrapper, TransformedEnv, check_env_specs
 from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
 import fair_envs
+from fair_envs.wrappers import ReportActionMasks
 from tests.libraries.ids import agents_ids, check_record, every_id, every_objectives, every_single
 
 torch.set_num_threads(1)
@@ -25,6 +27,12 @@ torch.set_num_threads(1)
 def environment(env_id: str) -> Any:
     """Return an id with the record of each step as entries of the tensordict."""
     return GymEnv(env_id, categorical_action_encoding=True).auto_register_info_dict()
+
+
+def masked_environment(env_id: str) -> Any:
+    """Return an id whose random actions, and policies with a masked distribution, leave out actions without effect."""
+    env = ReportActionMasks(gym.make(env_id))
+    return TransformedEnv(GymWrapper(env, categorical_action_encoding=True).auto_register_info_dict(), ActionMask())
 
 
 def several_choices(logits: torch.Tensor) -> torch.distributions.Distribution:
@@ -110,3 +118,11 @@ def test_every_agent_of_pettingzoos_interface_has_its_record(env_id: str) -> Non
 @agents_ids
 def test_a_rollout_of_agents_continues_until_all_have_left(env_id: str) -> None:
     assert len(agents_environment(env_id, horizon=25).rollout(30)) == 25
+
+
+def test_masked_actions_are_not_sampled() -> None:
+    env = masked_environment("FairEpidemic-v0")
+    env.set_seed(0)
+    batch = env.rollout(12)
+    masks, actions = batch["action_mask"].bool(), batch["action"].reshape(-1)
+    assert masks.gather(1, actions[:, None]).all() and not masks.all()
