@@ -16,12 +16,11 @@ def within() -> Iterator[Forks]:
         yield begun
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("algorithm", "moment"),
     [
-        ("ddpg", "step"),
-        ("fair-er", "write"),
+        pytest.param("ddpg", "step", marks=pytest.mark.long),
+        pytest.param("fair-er", "write", marks=pytest.mark.long),
         ("pcn", "late-step"),
     ],
 )
