@@ -22,6 +22,8 @@ from fair_envs.evaluation.worlds import rules_of
 from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import Positive, PositiveInt, checked
 
+WANTED = "Answer with one of them, and nothing else."
+BEFORE = ("i", "would", "will", "my", "the", "final", "answer", "decision", "is", "choose")  # words that deny nothing
 Ask = Callable[[str], str]
 """Returns the answer to a question."""
 
@@ -29,20 +31,23 @@ Ask = Callable[[str], str]
 class InWords(Policy):
     """A decision-maker that is asked in words.
 
-    Each question describes the world and the observation, and lists the possible decisions. The answer must name
-    exactly one of them; otherwise the question is repeated. Equal questions are asked once.
+    Each question describes the world and the observation, and lists the possible decisions. The last line of the answer
+    must be one of them, such as "accept", "I would accept." or "Decision: accept"; other words may deny it, such as "I
+    cannot accept". Otherwise the question is repeated with this request. Equal questions are asked once.
 
     Args:
         env: The environment, with any interface, or its rules; one decision-maker, discrete decisions, and an
             observation whose entries have names.
         ask: Returns the answer to a question, such as `chat`.
         attempts: Number of answers until one must name a decision.
+        otherwise: The decision if none does, by name; None: that is an error.
 
     Attributes:
         answers: The decisions by question.
+        unclear: How many questions have got no answer that names a decision.
 
     Raises:
-        ValueError: The environment has other decisions or observations without names.
+        ValueError: The environment has other decisions or observations without names, or an argument is invalid.
 
     Example:
         >>> from fair_envs import make_rules
@@ -52,7 +57,7 @@ class InWords(Policy):
         0.0
     """
 
-    def __init__(self, env: Any, ask: Ask, *, attempts: int = 3) -> None:
+    def __init__(self, env: Any, ask: Ask, *, attempts: int = 3, otherwise: str | None = None) -> None:
         self.rules: Rules = rules_of(env)
         self.ask, self.attempts = ask, checked("attempts", attempts, PositiveInt)
         space, names = self.rules.action_space(self.rules.params), self.rules.observed_features(self.rules.params)
@@ -63,7 +68,11 @@ class InWords(Policy):
             )
         self.features = names
         self.decisions = list(self.rules.action_names) or [str(action) for action in range(int(space.n))]
+        if otherwise is not None and otherwise not in self.decisions:
+            raise ValueError(f"otherwise must be one of {', '.join(self.decisions)} or None, got {otherwise!r}")
+        self.otherwise = None if otherwise is None else self.decisions.index(otherwise)
         self.answers: dict[str, int] = {}
+        self.unclear = 0
 
     def question(self, observation: NDArray[Any]) -> str:
         """Return what is asked about one observation, shape (entries,); entries that are 0 are left out."""
@@ -72,23 +81,22 @@ class InWords(Policy):
         known = "\n".join(seen) or "nothing"
         return (
             f"{world}\n\nWhat is known now (what is 0 is left out):\n{known}\n\nPossible decisions: "
-            f"{', '.join(self.decisions)}.\nAnswer with one of them, and nothing else."
+            f"{', '.join(self.decisions)}.\n{WANTED}"
         )
 
     def decision(self, answer: str) -> int | None:
-        """Return the action that an answer names; None: it names none, or several."""
-        named = [
-            action
-            for action, name in enumerate(self.decisions)
-            if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", answer, re.IGNORECASE)
-        ]
-        return named[0] if len(named) == 1 else None
+        """Return the action that the last line of an answer is; None: it is none."""
+        last = (answer.strip().splitlines() or [""])[-1]
+        for action, name in enumerate(self.decisions):
+            if re.fullmatch(rf"\W*(?:(?:{'|'.join(BEFORE)})\W+)*{re.escape(name)}\W*", last, re.IGNORECASE):
+                return action
+        return None
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return the decisions, shape (B, 1).
 
         Raises:
-            RuntimeError: No answer named exactly one decision.
+            RuntimeError: No answer was a decision, and there is no decision for that.
         """
         questions = [self.question(lane) for lane in observation[:, 0].reshape(len(observation), -1)]
         return np.array([[self._answered(question)] for question in questions])
@@ -96,17 +104,23 @@ class InWords(Policy):
     def _answered(self, question: str) -> int:
         if question in self.answers:
             return self.answers[question]
-        answer = ""
+        answer, asked = "", question
         for _ in range(self.attempts):
-            answer = self.ask(question)
+            answer = self.ask(asked)
             found = self.decision(answer)
             if found is not None:
-                self.answers[question] = found
-                return found
-        raise RuntimeError(
-            f"answers must name exactly one of {', '.join(self.decisions)}, got {answer!r} after {self.attempts} "
-            "attempts"
-        )
+                break
+            asked = f"{question}\n\nYour last answer was {answer!r}. {WANTED}"
+        else:
+            if self.otherwise is None:
+                raise RuntimeError(
+                    f"the last line of an answer must be one of {', '.join(self.decisions)}, got {answer!r} after "
+                    f"{self.attempts} attempts; otherwise= is a decision for such questions"
+                )
+            self.unclear += 1
+            found = self.otherwise
+        self.answers[question] = found
+        return found
 
 
 def chat(url: str, model: str, *, key: str = "", instruction: str = "", timeout: float = 60.0) -> Ask:

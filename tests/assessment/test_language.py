@@ -25,7 +25,18 @@ def test_a_question_says_what_is_observed_and_what_can_be_decided() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "action"),
-    [("accept", 1), ("I would Reject.", 0), ("acceptable", None), ("reject or accept", None), ("", None)],
+    [
+        ("accept", 1),
+        ("I would Reject.", 0),
+        ("**Decision:** accept", 1),
+        ("The score is low, so I cannot accept.\n\nFinal answer: reject", 0),
+        ("acceptable", None),
+        ("reject or accept", None),
+        ("I would not accept this", None),
+        ("cannot accept", None),
+        ("I do not reject", None),
+        ("", None),
+    ],
 )
 def test_an_answer_must_name_one_decision(answer: str, action: int | None) -> None:
     assert InWords(make_rules("FairLending-v0"), str).decision(answer) == action
@@ -54,8 +65,22 @@ def test_answers_without_a_decision_are_asked_again_and_then_refused() -> None:
     policy = InWords(make_rules("FairLending-v0"), lambda question: next(answers))
     assert policy.act(np.zeros((1, 1, 25)), np.zeros((1, 1))).tolist() == [[1]]
     never = InWords(make_rules("FairLending-v0"), lambda question: "perhaps", attempts=2)
-    with pytest.raises(RuntimeError, match="exactly one of reject, accept, got 'perhaps' after 2 attempts"):
+    with pytest.raises(RuntimeError, match="must be one of reject, accept, got 'perhaps' after 2 attempts"):
         never.act(np.zeros((1, 1, 25)), np.zeros((1, 1)))
+
+
+def test_a_question_without_an_answer_can_have_a_decision_that_is_counted() -> None:
+    asked: list[str] = []
+
+    def perhaps(question: str) -> str:
+        asked.append(question)
+        return "perhaps"
+
+    policy = InWords(make_rules("FairLending-v0"), perhaps, attempts=2, otherwise="reject")
+    assert policy.act(np.zeros((3, 1, 25)), np.zeros((3, 1))).tolist() == [[0], [0], [0]]
+    assert policy.unclear == 1 and len(asked) == 2 and "Your last answer was 'perhaps'." in asked[1]
+    with pytest.raises(ValueError, match="otherwise must be one of reject, accept or None, got 'deny'"):
+        InWords(make_rules("FairLending-v0"), str, otherwise="deny")
 
 
 @pytest.mark.parametrize("env_id", ["FairHarvest-v0", "FairAttention-v0"])
