@@ -81,7 +81,7 @@ function walked(line, now) {
   all.forEach((button, k) => button.tabIndex = k === now ? 0 : -1);
   line.onkeydown = event => {
     const k = all.indexOf(document.activeElement), next = {ArrowRight: k + 1, ArrowLeft: k - 1, Home: 0, End: all.length - 1}[event.key];
-    if (next === undefined) return;
+    if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     const to = Math.max(0, Math.min(all.length - 1, next));
     all[k].tabIndex = -1; all[to].tabIndex = 0; all[to].focus();
@@ -91,12 +91,27 @@ function walked(line, now) {
 // Numbers of policies ---------------------------------------------------------------------------------------------------
 
 const gap = p => known(p.gap.value) ? Math.abs(p.gap.value) : null;
+/** Return the ends of the interval of a gap without its sign. */
+const spread = e => !known(e.low) ? {low: null, high: null} : {low: e.low * e.high < 0 ? 0 : Math.min(Math.abs(e.low), Math.abs(e.high)), high: Math.max(Math.abs(e.low), Math.abs(e.high))};
 const usable = P.map((p, k) => k).filter(k => P[k].kind !== "bound" && known(P[k].performance.value) && known(P[k].gap.value));
 const rateOf = (p, g) => p.rates[g] ? p.rates[g].value : null;
 const best = usable.reduce((a, b) => P[b].performance.value > P[a].performance.value ? b : a, usable[0]);
 /** The policy that others are compared with in the first two views, and with which the others begin: the first given one if it is trained, or else the best one. */
 let reference = P.length && P[0].kind === "trained" && usable.includes(0) ? 0 : best;
 const floor = (() => { const random = P.find(p => p.kind === "random"); return random ? random.performance.value : Math.min(...usable.map(k => P[k].performance.value)); })();
+
+const beyond = p => !known(p.gap.limit) || gap(p) > p.gap.limit;
+const least = p => { const rates = GROUPS.map(g => rateOf(p, g)).filter(known); return rates.length ? Math.min(...rates) : -Infinity; };
+/** Return whether policy b has a clearly smaller gap than policy a; if chance could give both gaps, whether its worst-off group gets more. */
+function fairer(b, a) {
+  const [x, y] = [P[b], P[a]], [gapB, gapA] = [x, y].map(p => beyond(p) ? gap(p) : 0);
+  return gapB !== gapA ? gapB < gapA : least(x) > least(y);
+}
+/** Return whether no group gets less with policy b than with policy a, and some get more. */
+function everyone(a, b) {
+  const by = GROUPS.map(g => [rateOf(P[a], g), rateOf(P[b], g)]).filter(pair => pair.every(known)).map(([from, to]) => to - from);
+  return by.length > 0 && by.every(x => x >= -5e-4) && by.some(x => x > 5e-4);
+}
 
 /** Return who gains and who loses if policy b takes the place of policy a, as a sentence. */
 function exchange(a, b) {
@@ -113,16 +128,19 @@ function tradeOff(view) {
   const selected = new Set(P.keys());
   let given = .1;
   const chart = el("div", {}), lines = el("div", {}), answer = el("p", {class: "answer", "aria-live": "polite", id: "answer"});
-  const least = () => P[reference].performance.value - given * Math.max(0, P[reference].performance.value - floor);
-  const chosen = () => usable.filter(k => selected.has(k) && P[k].performance.value >= least() - 1e-12).reduce((a, b) => a === null || gap(P[b]) < gap(P[a]) ? b : a, null);
+  const needed = () => P[reference].performance.value - given * Math.max(0, P[reference].performance.value - floor);
+  const able = () => usable.filter(k => selected.has(k) && P[k].performance.value >= needed() - 1e-12);
+  const chosen = () => able().reduce((a, b) => a === null || fairer(b, a) ? b : a, null);
   function told(k) {
     const from = P[reference], room = from.performance.value - floor;
     if (room <= 0) return `${from.label} performs no better than ${lowest}, so it has nothing to give up: choose another policy to compare with.`;
     if (k === null) return `No ticked policy keeps ${percent(1 - given)} of what ${from.label} has above ${lowest}.`;
     const p = P[k], lost = from.performance.value - p.performance.value, part = Math.abs(lost / room);
     const cost = k === reference || Math.abs(lost) < 1e-12 ? "It gives up nothing" : lost < 0 ? `It performs better than ${from.label}, by ${percent(part)}` : `It gives up ${part < .01 ? "less than 1 %" : percent(part)}`;
-    return `If you give up at most ${percent(given)} of what ${from.label} has above ${lowest}, the ticked policy with the smallest gap is: ${p.label}. ${cost} (${DATA.performance} ${show(p.performance.value)} instead of ${show(from.performance.value)}); `
-      + `its gap is ${show(gap(p))}${p.gap.limit !== null && gap(p) <= p.gap.limit ? " (not more than chance would give)" : ""}${k === reference ? "" : ` instead of ${show(gap(from))}`}. ${exchange(reference, k)}`;
+    const equal = able().filter(j => !beyond(P[j])), more = able().filter(j => j !== k && everyone(k, j));
+    const which = equal.length > 1 ? `${equal.length} ticked policies have a gap that is not more than chance would give; the group that is worst off gets most with: ${p.label}` : `the ticked policy with the smallest gap is: ${p.label}`;
+    return `If you give up at most ${percent(given)} of what ${from.label} has above ${lowest}, ${which}. ${cost} (${DATA.performance} ${show(p.performance.value)} instead of ${show(from.performance.value)}); `
+      + `its gap is ${show(gap(p))}${beyond(p) ? "" : " (not more than chance would give)"}${k === reference ? "" : ` instead of ${show(gap(from))}`}. ${exchange(reference, k)}${more.length ? ` No group gets less than with ${p.label}, and some get more, with: ${more.map(j => `${P[j].label} (gap ${show(gap(P[j]))})`).join(", ")}.` : ""}`;
   }
   function draw() {
     const k = chosen();
@@ -132,14 +150,14 @@ function tradeOff(view) {
     const ys = padded(extent(P.flatMap(q => [q.performance.low ?? q.performance.value, q.performance.high ?? q.performance.value])));
     const x = scale(...xs, ...box[0]), y = scale(...ys, ...box[1]);
     const noise = P.map(q => q.gap.noise).filter(known).sort((a, b) => a - b)[Math.floor(P.length / 2)] || 0;
-    const names = apart(P.map((q, j) => known(q.gap.value) ? {j, x: x(gap(q)) + 10, y: y(q.performance.value) + 4, text: shortened(q.label, w - x(gap(q)) - 12)} : null).filter(known));
+    const names = apart(P.map((q, j) => known(q.gap.value) ? {j, x: x(gap(q)) + 10, y: y(q.performance.value) + 4, text: shortened(q.label, w - x(gap(q)) - 12)} : null).filter(known), box[1][0] - 4);
     const drawing = svg("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": `${DATA.performance} against the gap of the ${DATA.rate}`},
       svg("rect", {x: box[0][0], y: box[1][1], width: Math.max(0, x(noise) - box[0][0]), height: box[1][0] - box[1][1], fill: "#eceff3"}),
       axes(x, y, ...box, xs, ys, `gap between groups (0 is fair; grey: what chance gives)`, DATA.performance),
-      svg("line", {x1: box[0][0], x2: box[0][1], y1: y(least()), y2: y(least()), stroke: "#0b6e99", "stroke-dasharray": "6 4"}),
+      svg("line", {x1: box[0][0], x2: box[0][1], y1: y(needed()), y2: y(needed()), stroke: "#0b6e99", "stroke-dasharray": "6 4"}),
       P.map((q, j) => !known(q.gap.value) ? null : svg("g", {class: selected.has(j) ? "" : "dim", "data-policy": j},
         known(q.performance.low) ? svg("line", {x1: x(gap(q)), x2: x(gap(q)), y1: y(q.performance.low), y2: y(q.performance.high), stroke: colour(j)}) : null,
-        known(q.gap.low) ? svg("line", {x1: x(q.gap.low * q.gap.high < 0 ? 0 : Math.min(Math.abs(q.gap.low), Math.abs(q.gap.high))), x2: x(Math.max(Math.abs(q.gap.low), Math.abs(q.gap.high))), y1: y(q.performance.value), y2: y(q.performance.value), stroke: colour(j)}) : null,
+        known(q.gap.low) ? svg("line", {x1: x(spread(q.gap).low), x2: x(spread(q.gap).high), y1: y(q.performance.value), y2: y(q.performance.value), stroke: colour(j)}) : null,
         j === k ? svg("circle", {cx: x(gap(q)), cy: y(q.performance.value), r: 12, fill: "none", stroke: "#0b6e99", "stroke-width": 2}) : null,
         marker(q.kind, x(gap(q)), y(q.performance.value), colour(j), known(q.gap.limit) && gap(q) <= q.gap.limit),
         svg("text", {x: x(gap(q)) + 10, y: names.get(j).y}, names.get(j).text),
@@ -156,7 +174,7 @@ function tradeOff(view) {
   const ticked = (p, j) => el("label", {}, el("input", {type: "checkbox", checked: true, onchange: event => { event.target.checked ? selected.add(j) : selected.delete(j); draw(); }}), " ",
     svg("svg", {width: 16, height: 16, "aria-hidden": "true"}, marker(p.kind, 8, 8, colour(j), false, 5)), ` ${p.label} (${KINDS[p.kind]})`);
   const legend = el("div", {class: "legend"}, table(["policy", DATA.performance, "gap", "more than chance?", ...GROUPS],
-    P.map((p, j) => [ticked(p, j), within(p.performance), known(p.gap.value) ? `${show(gap(p))}` : "undefined", known(p.gap.limit) ? (gap(p) > p.gap.limit ? "▲ yes" : "no") : "", ...GROUPS.map(g => show(rateOf(p, g)))]), [1, 2, ...GROUPS.map((_, g) => g + 4)]));
+    P.map((p, j) => [ticked(p, j), within(p.performance), known(p.gap.value) ? within({value: gap(p), ...spread(p.gap)}) : "undefined", known(p.gap.limit) ? (beyond(p) ? "▲ yes" : "no") : "", ...GROUPS.map(g => show(rateOf(p, g)))]), [1, 2, ...GROUPS.map((_, g) => g + 4)]));
   view.append(el("p", {}, `Each mark is a policy: how well it does (${DATA.performance}), and how differently it treats the groups (gap in the ${DATA.rate}: ${DATA.benefit}). Lines are 95 % intervals over ${DATA.episodes} test episodes; hollow marks have a gap that chance alone could give.`),
     el("div", {class: "controls"}, compared(draw), slider("How much performance would you give up?", [0, 100, 1], 10, v => { given = v / 100; if (chart.isConnected || chart.parentNode) draw(); return `${v} %`; })),
     answer, chart, el("p", {class: "soft"}, "Tick the policies among which you choose, or draw a rectangle around them; click to take all."), legend,
@@ -165,13 +183,13 @@ function tradeOff(view) {
   draw();
 }
 
-/** Return labels, by policy, moved down where they would lie on each other. */
-function apart(labels) {
-  const found = new Map();
+/** Return labels, by policy, moved where they would lie on each other: down, or up where they would leave the picture. */
+function apart(labels, lowest = Infinity) {
+  const found = new Map(), near = (one, other) => other.x < one.x + width(one.text) + 6 && one.x < other.x + width(other.text) + 6;
   for (const one of labels.sort((a, b) => a.y - b.y)) {
+    const taken = [...found.values()].filter(other => near(one, other)).map(other => other.y), free = y => y <= lowest && taken.every(other => Math.abs(other - y) >= 13);
     let y = one.y;
-    const beside = [...found.values()].filter(other => other.x < one.x + width(one.text) + 6 && one.x < other.x + width(other.text) + 6);
-    for (const other of beside.sort((a, b) => a.y - b.y)) if (Math.abs(other.y - y) < 13) y = other.y + 13;
+    for (let k = 0; !free(y) && k < 60; k++) y = one.y + (k % 2 ? -1 : 1) * 4 * Math.ceil((k + 1) / 2);
     found.set(one.j, {...one, y});
   }
   return found;
@@ -358,7 +376,7 @@ function debug(view) {
     said.textContent = `The same episode with the same random numbers, but ${what}. ` + (first === null ? "Nothing else changes: every decision is the same." :
       `The first decision that differs is in step ${first}; ${found.differs.length} of ${steps * e.action[0].length} decisions differ.${own} Outcomes of the groups in these steps: ${groups.join(", ") || "unchanged"}.`);
     const cell = (t, changed) => { const a = changed && other.has(`${t}/0`) ? other.get(`${t}/0`) : e.action[t][0], differs = changed && other.has(`${t}/0`);
-      return el("button", {class: `${a === DATA.favourable ? "yes" : "no"}${differs ? " differs" : ""}${change.kind && t === place && !DATA.agents ? " now" : ""}`, title: `step ${t}: ${groupOf(e.group[t][0])}, ${nameOf(a)}${differs ? ", differs" : ""}`, "aria-label": `step ${t}, ${nameOf(a)}${differs ? ", differs" : ""}`, onclick: () => { if (!DATA.agents && change.places[t]) { place = t; prepare(); } }}, a === DATA.favourable ? "+" : "−"); };
+      return el("button", {class: `${a === DATA.favourable ? "yes" : "no"}${differs ? " differs" : ""}${change.kind && t === place && !DATA.agents ? " now" : ""}`, title: `step ${t}: ${groupOf(e.group[t][0])}, ${nameOf(a)}${differs ? ", differs" : ""}`, "aria-label": `step ${t}, ${nameOf(a)}${differs ? ", differs" : ""}`, onclick: () => { if (!DATA.agents && change.places[t]) { place = t; prepare(); lines.querySelectorAll(".line")[changed ? 1 : 0].children[t].focus(); } }}, a === DATA.favourable ? "+" : "−"); };
     if (one) replace(lines, el("h3", {}, "As it was"), el("div", {class: "line"}, e.action.map((_, t) => cell(t, false))), el("h3", {}, "With the change"), el("div", {class: "line"}, e.action.map((_, t) => cell(t, true))));
     if (one) lines.querySelectorAll(".line").forEach(line => walked(line, DATA.agents ? 0 : place));
     else {
