@@ -131,7 +131,7 @@ class Task:
     def merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the task's parameters, overridden by the given ones; a given variant has only its own parameters."""
         own = dict(self.parameters)
-        if given.get("variant") is not None:
+        if given.get("variant") is not None and self.env_id in TABLE:
             known: Any = rules_for(self.env_id, variant=given["variant"]).params
             own = {name: value for name, value in own.items() if hasattr(known, name)}
         return {**own, **given}

@@ -1,6 +1,7 @@
 """Episodes of a policy in the formats of libraries for offline reinforcement learning: Minari and PyCFRL."""
 
 import copy
+import pickle
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -95,12 +96,15 @@ def check_dataset(dataset_id: str) -> None:
 
 
 def gymnasium_env(system: System) -> Any:
-    """Return the environment of a system with the Gymnasium interface, made from its id if that makes the same one."""
-    if system.env is not None:
-        return system.env
+    """Return the environment of a system with the Gymnasium interface: the given one, or one that its id makes."""
+    given = system.given if system.env is None else system.env
+    if given is not None:
+        return given
     if system.env_id in gym.registry:
-        with suppress(TypeError, ValueError):  # rules with a user's own table: their parameters only say that it is one
-            return gym.make(system.env_id, disable_env_checker=True, **system.parameters)
+        with suppress(TypeError, ValueError):  # of a user's own table, the parameters may only say that it is one
+            made: Any = gym.make(system.env_id, disable_env_checker=True, **system.parameters)
+            if pickle.dumps(made.unwrapped.lanes.rules.code) == pickle.dumps(system.rules.code):  # type: ignore[union-attr]
+                return made
     return type(system.env_id, (SingleEnv,), {"rules": staticmethod(lambda: system.rules)})()
 
 
@@ -161,7 +165,7 @@ class Collected(gym.Wrapper[Any, Any, Any, Any]):
     def _buffer(self, episode: Mapping[str, list[Any]]) -> dict[str, Any]:
         """Return an episode as Minari stores it: arrays with an axis of steps, nested as the spaces are."""
         first, *others = episode["infos"]
-        missing = {name: np.zeros_like(own) for name, own in others[-1].items() if own.dtype.kind == "f"}
+        missing = {name: np.zeros_like(own) for name, own in others[-1].items() if name == "agent_reward"}
         infos = [{**missing, **first}, *others]  # a reset need not have rewards
         shared = [name for name, own in others[-1].items() if own.size and all(name in info for info in infos)]
         return {

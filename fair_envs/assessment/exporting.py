@@ -188,7 +188,7 @@ def _chosen(system: System, step: Transition, individuals: int) -> dict[str, NDA
     Under focal control, what the other agents chose is not known: there is none either.
     """
     rules, env = system.rules, system.env
-    space = rules.action_space(rules.params)
+    space = rules.action_space(rules.params) if env is None else env.action_space
     if rules.spec.one_person and isinstance(space, gym.spaces.Discrete) and space.n == rules.spec.actions:
         return {}
     if env is not None and getattr(env.unwrapped, "focal_agent", None) is not None:
@@ -207,11 +207,14 @@ def _late(people: Columns, active: Flags, *, time: int) -> Columns:
 
 
 def _reveal(table: Any, late: Any, *, delay: int) -> None:
-    """Write labels that arrived later to the last decision about the person at least ``delay`` steps ago, in place."""
+    """Write labels that arrived later to the decisions that they are about, in place, see `FairSpec.delay`."""
     import pandas
 
     made = table.loc[table["action"] >= 0, ["episode", "individual", "step"]].reset_index(names="row")
-    due = made.assign(step=made["step"] + delay)
-    parts = (part.sort_values("step", kind="stable") for part in (late, due))
-    known = pandas.merge_asof(*parts, on="step", by=["episode", "individual"]).dropna()
-    table.loc[known["row"].astype(np.int64), "feedback"] = known["feedback"].to_numpy()
+    for wait in dict.fromkeys((delay, 1)):
+        due = made.assign(step=made["step"] + wait)
+        parts = (part.sort_values("step", kind="stable") for part in (late, due))
+        found = pandas.merge_asof(*parts, on="step", by=["episode", "individual"])
+        known = found.dropna()
+        table.loc[known["row"].astype(np.int64), "feedback"] = known["feedback"].to_numpy()
+        late = found[found["row"].isna()].drop(columns="row")

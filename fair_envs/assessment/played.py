@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fair_envs.assessment.policies import is_run, parameters_of_run, policy_of
 from fair_envs.core import Lanes, Rules
 from fair_envs.core.interactions import PREFIX
-from fair_envs.evaluation import LanesWorld, ModelMismatchError, Policy, Transition, World, begun
+from fair_envs.evaluation import LanesWorld, ModelMismatchError, Policy, RandomPolicy, Transition, World, begun
 from fair_envs.registration import TABLE, id_of, make_rules
 from fair_envs.support.aliases import Flags, Floats, Ints
 from fair_envs.support.parameters import checked, shown
@@ -39,6 +39,7 @@ class System:
         task: What is measured.
         parameters: Its parameters that are not defaults, for the report; for an id, also those that were given.
         env: The environment that is played; None: the lanes of the rules are played.
+        given: The Gymnasium environment from which the rules are; None: they are from an id, or were given themselves.
         seen: The rules with the record that the evaluation reads: labels are the ground truth where the rules know it.
     """
 
@@ -47,6 +48,7 @@ class System:
     task: Task
     parameters: Mapping[str, Any] = field(default_factory=dict)
     env: Any = None
+    given: Any = None
 
     @property
     def hidden(self) -> bool:
@@ -164,6 +166,8 @@ def prepared(
     and errors, see `fair_envs.assessment.evaluate`.
     """
     system = _system(env, policy, task=task, parameters=parameters)
+    if isinstance(policy, str) and policy == "random" and system.env is not None and not system.rules.multi_agent:
+        return system, RandomPolicy(system.rules, space=system.env.action_space)  # a wrapper may have changed it
     with naming_task_parameters(system.task, system.env_id, system.parameters if isinstance(env, str) else {}):
         return system, policy_of(policy, system.rules, deterministic=checked("deterministic", deterministic, bool))
 
@@ -219,7 +223,7 @@ def _of_env(env: gym.Env[Any, Any], task: Task | None) -> System:
     base: Any = env.unwrapped
     own = isinstance(getattr(base, "lanes", None), Lanes)
     if own and not _wrapper(env) and base.focal_agent is None:
-        return _of_rules(base.lanes.rules, task)
+        return replace(_of_rules(base.lanes.rules, task), given=env)
     rules: AnyRules = base.lanes.rules if own else own_rules(env)
     if own and env.get_wrapper_attr("fair_spec") != rules.spec:  # a wrapper changes the record
         rules = copy.copy(rules)

@@ -16,6 +16,7 @@ MARKERS = "osD^v<>Pp*h"
 LONGEST = 36  # characters of a label
 GREY = "#888888"
 INK, PALE, BLUE, ORANGE = "#222222", "#dddddd", "#0072b2", "#d55e00"  # safe for colour-blind readers
+COLOURS = (BLUE, ORANGE, GREY, INK, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c564b")
 
 
 def dot_plot(
@@ -45,13 +46,13 @@ def dot_plot(
         for name, e in numbers.items()
         if not np.isnan(e.value)
     )
-    colours = dict(zip(names, (BLUE, ORANGE, GREY, INK, *(f"C{k}" for k in range(10))), strict=False))
+    colours = dict(zip(names, cycle(COLOURS), strict=False))
     places = dict(zip(names, np.linspace(-0.12, 0.12, len(names)) if len(names) != 1 else [0.0], strict=True))
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
         for k, numbers in enumerate(arms.values()):
             for name in (own for own in names if own in numbers):
                 e = numbers[name]
-                error = [[e.value - e.low], [e.high - e.value]]
+                error = np.maximum([[e.value - e.low], [e.high - e.value]], 0)  # ends may be off by rounding
                 axis.errorbar(
                     e.value, -k - places[name], xerr=error, fmt="o", color=colours[name], markersize=4, capsize=2
                 )
@@ -65,7 +66,10 @@ def dot_plot(
         grid[0][0].plot([], [], "o", color=colour, label=name)
     figure.supxlabel(textwrap.fill(label, round(11 * figure.get_figwidth())), fontsize="medium")
     if any(colours):
-        figure.legend(loc="outside upper center", ncols=len(colours), fontsize="small")
+        widest = 0.5 + 0.09 * max(map(len, colours))  # inches of an entry
+        columns = max(1, min(len(colours), int(figure.get_figwidth() / widest)))
+        figure.set_figheight(figure.get_figheight() + 0.2 * (-(-len(colours) // columns) - 1))
+        figure.legend(loc="outside upper center", ncols=columns, fontsize="small")
     save_figure(figure, path)
 
 

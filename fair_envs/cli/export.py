@@ -82,8 +82,7 @@ def export(
         place: Any = new_dataset(None if out is None else out.as_posix(), env_id=env_id, policy=name)
     else:
         suffix = {"pycfrl": ".pycfrl.csv"}.get(form, f".{form}")
-        if form == "parquet" and out is not None and out.suffix in (".csv", ".gz"):
-            raise ValueError(f"out must not end with {out.suffix} for parquet, got {str(out)!r}")
+        check_suffix(out, form)
         place = new_path(out, stem="export" if of_run else env_id, suffix=suffix, folder=run if of_run else RUNS)
     numbers: dict[str, Any] = {"episodes": episodes, "seed": seed, "deterministic": deterministic}
     side = in_environment(env_id, [name], param, task=None, beside=False, **numbers)
@@ -118,11 +117,18 @@ def write(side: Side, form: str, place: Any, *, labels: Any, each: Any) -> None:
     numbers: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "deterministic": side.deterministic}
     numbers["each"] = each
     if form == "minari":
-        export_minari(env, name, place, **numbers)
+        export_minari(side.env_id, name, place, parameters=side.own[name], **numbers)
     elif form == "pycfrl":
         save_table(export_pycfrl(env, name, **numbers), place)
     else:
         save_table(export(env, name, **numbers, labels=labels), place, form=form)
+
+
+def check_suffix(out: Path | None, form: str) -> None:
+    """Raise ValueError if a file's name is of another format."""
+    wrong = (".csv", ".gz") if form == "parquet" else (".parquet",)
+    if out is not None and out.suffix.lower() in wrong:
+        raise ValueError(f"out must not end with {out.suffix} for {form}, got {str(out)!r}")
 
 
 def check_libraries(form: str) -> None:

@@ -46,7 +46,7 @@ class FairSpec:
         only_accepted: Whether labels are only revealed, immediately or with a delay, for people who got
             `favourable_action`; always true for ``feedback="accepted"``.
         delay: Number of steps until delayed labels arrive: a label is about the person's last decision that was made
-            at least so many steps ago.
+            at least so many steps ago, or about the last one if all were made later.
         late_rows: Width of ``fair_late_individual`` and ``fair_late_feedback`` (K).
     """
 

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -169,14 +170,15 @@ class RandomPolicy(Policy):
 
     Args:
         rules: The rules of the environment.
+        space: The action space of an agent; None: that of the rules.
     """
 
-    def __init__(self, rules: Rules) -> None:
-        self._choose = RandomPartners(rules)
+    def __init__(self, rules: Any, *, space: gym.Space[Any] | None = None) -> None:
+        self._choose = RandomPartners(rules, space=space)
 
     def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
         """Return an action for each agent: several choices follow from its first uniform number."""
-        numbers = uniforms if uniforms.ndim == 2 else uniforms[..., 0]
+        numbers = uniforms.reshape(*uniforms.shape[:2], -1)[..., 0]
         chosen = self._choose(observation, numbers.ravel())
         return chosen.reshape(*numbers.shape, *chosen.shape[1:])
 

@@ -100,10 +100,11 @@ class RandomPartners:
 
     Args:
         rules: The environment; its actions must be discrete, several discrete choices, or a bounded box.
+        space: The action space of an agent; None: that of the rules.
     """
 
-    def __init__(self, rules: Rules) -> None:
-        self._space = rules.action_space(rules.params)
+    def __init__(self, rules: Rules, *, space: gym.Space[Any] | None = None) -> None:
+        self._space = rules.action_space(rules.params) if space is None else space
 
     def __call__(self, observation: NDArray[Any], uniform: Floats) -> NDArray[Any]:
         """Return one action for each agent; each uses one uniform number."""

@@ -607,9 +607,7 @@ class History:
             allowed = "at least 0" if self.spec.amounts else f"between 0 and {self.spec.actions - 1}"
             raise ValueError(f"feedback must be {allowed}, got {what[lane, k]}")
         if odd == ODD_PERSON:
-            ago = f" at least {age + 1} steps ago" if age else ""
-            person = who[lane, k]
-            raise ValueError(f"late feedback must be for a person with a decision in this episode{ago}, got {person}")
+            raise ValueError(f"late feedback must be for a person with a decision in this episode, got {who[lane, k]}")
 
     def _take_late(self, mask: Flags, who: NDArray[Any], what: NDArray[Any], count: NDArray[Any], *, age: int) -> None:
         """Write delayed labels to the last decisions on these people, made at least ``age`` steps before the last."""
@@ -802,16 +800,42 @@ def weigh_again(lane: Lane, rows: Records, cell: tuple[int, int, int], factor: f
 
 
 @rule
+def first_after(lane: Lane, rows: Records, latest: int) -> int:
+    """Return the number of the first row after step ``latest``; rows are in the order of their steps."""
+    capacity = rows.shape[0]
+    low, high = lane.first, lane.end
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle % capacity].step <= latest:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@rule
 def place_of(lane: Lane, rows: Records, individual: int, latest: int) -> int:
     """Return the index of the last decision on a person in this episode up to step ``latest``, or -1."""
     capacity = rows.shape[0]
-    for number in range(lane.end - 1, lane.first - 1, -1):
+    for number in range(first_after(lane, rows, latest) - 1, lane.first - 1, -1):
         row = rows[number % capacity]
         if row.episode != lane.episode:
             break
-        if row.individual == individual and row.step <= latest:
+        if row.individual == individual:
             return number % capacity
     return -1
+
+
+@rule
+def labelled(lane: Lane, rows: Records, individual: int, age: int) -> int:
+    """Return the index of the last decision on a person at least ``age`` steps before the last step, or -1.
+
+    If all of them were made later, it is the last one.
+    """
+    place = place_of(lane, rows, individual, lane.step - age)
+    if place < 0 and age > 0 and not may_have_expired(lane, individual):
+        return place_of(lane, rows, individual, lane.step)
+    return place
 
 
 @rule
@@ -932,7 +956,7 @@ def check_late(
         for k in range(used[b]):
             if not 0 <= what[b, k] < labels:
                 return ODD_FEEDBACK, b, k
-            place = place_of(state[b], rows[b], who[b, k], state[b].step - age)
+            place = labelled(state[b], rows[b], who[b, k], age)
             if place < 0 and not may_have_expired(state[b], who[b, k]):
                 return ODD_PERSON, b, k
     return FINE, 0, 0
@@ -948,7 +972,7 @@ def take_late(
             continue
         lane = state[b]
         for k in range(used[b]):
-            place = place_of(lane, rows[b], who[b, k], lane.step - age)
+            place = labelled(lane, rows[b], who[b, k], age)
             if place < 0:
                 lane.late_expired += 1
                 continue

@@ -289,6 +289,11 @@ def test_a_variant_has_its_own_parameters() -> None:
     assert system_of("FairHarvest-v0", parameters=given).parameters == given
 
 
+def test_an_own_environment_with_a_variant_keeps_the_parameters_of_its_task(office: str) -> None:
+    task = Task(env_id=office, parameters={"bonus": 5.0}, short="demographic_parity", scripted=())
+    assert task.merged({"variant": "large"}) == {"bonus": 5.0, "variant": "large"}
+
+
 def test_a_wrapper_that_may_change_the_rewards_of_an_own_environment_is_named() -> None:
     given: dict[str, Any] = {"episodes": 2, "seed": 0, "twins": False, "shuffles": 0}
     plain = evaluate(Office(), to_the_north, **given)

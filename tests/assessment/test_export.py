@@ -1,7 +1,9 @@
 """The decisions of a policy as data: tables, and datasets for Minari and PyCFRL."""
 
+import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from fair_envs.assessment import evaluate, export, export_minari, export_pycfrl,
 from fair_envs.assessment.datasets import trajectories
 from fair_envs.assessment.played import system_of
 from fair_envs.cli.export import new_dataset
+from fair_envs.envs.fraud.tables import FOLDER, TABLES_FILE
 from fair_envs.evaluation import FromProbabilities
 from fair_envs.metrics import Full, History
 from fair_envs.support.seeds import TEST_SEEDS
@@ -208,6 +211,33 @@ def test_a_choice_that_is_no_decision_has_a_column() -> None:
 
     table = export(Graded(), lambda observation, uniforms: 2 * to_the_north(observation, uniforms), episodes=1, seed=0)
     assert (table["action"].tolist(), table["chosen"].tolist()) == ([1, 1, 0, 0], [2, 2, 0, 0])
+    loans = gym.wrappers.TransformAction(
+        gym.make("FairLending-v0", horizon=40), lambda action: int(action > 0), gym.spaces.Discrete(3)
+    )
+    table = export(loans, "random", episodes=1)
+    assert set(table["chosen"]) == {0, 1, 2} and (table["action"] == (table["chosen"] > 0)).all()
+    options: Any = [[2, 3], [2, 3]]
+    grid = gym.wrappers.TransformAction(
+        gym.make("FairLending-v0", horizon=5), lambda action: int(action.any()), gym.spaces.MultiDiscrete(options)
+    )
+    names = [name for name in export(grid, "random", episodes=1) if "chosen" in name]
+    assert names == ["chosen[0]", "chosen[1]", "chosen[2]", "chosen[3]"]
+
+
+def test_labels_that_arrive_earlier_than_the_spec_says_are_of_the_last_decision() -> None:
+    class Early(gym.Wrapper[Any, Any, Any, Any]):
+        """Says that labels take up to three steps."""
+
+        fair_spec = replace(DelayedFeedback(Office(), delay=1).fair_spec, delay=3)
+
+    env: Any = Early(DelayedFeedback(Office(), delay=1))
+    table = export(env, to_the_north, episodes=1, seed=0)
+    assert table["feedback"].tolist() == [1, 1, 1, -1]
+    history = History(Full(), env.fair_spec)
+    history.add(env.reset(seed=0)[1])
+    for action in table["action"]:
+        history.add(env.step(action)[4])
+    assert history.columns()["feedback"].tolist() == [1, 1, 1, -1]
 
 
 def test_people_without_a_known_attribute_have_no_name_for_it() -> None:
@@ -347,11 +377,39 @@ def test_a_warning_tells_that_an_environment_cannot_be_made_again(minari: Any, m
         assert episode.rewards.tolist() == pytest.approx(told.groupby("step")["reward"].mean().tolist())
 
 
+def test_tables_that_are_no_parameters_are_those_of_the_dataset(minari: Any, tmp_path: Path) -> None:
+    tables = json.loads((FOLDER / TABLES_FILE).read_text())
+    for merchant in (one for kind in tables["merchant_amount_hist"].values() for one in kind):
+        merchant["min"], merchant["max"] = 3 * merchant["min"], 3 * merchant["max"]
+    given: dict[str, Any] = {"episodes": 1, "seed": 3}
+    rules = fair_envs.make_rules("FairFraud-v0", tables=tables, hours=20)
+    with pytest.warns(UserWarning, match="does not store"):
+        export_minari(rules, "random", "rules-v0", **given)
+    export_minari(gym.make("FairFraud-v0", tables=tables, hours=20), "random", "env-v0", **given)
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps(tables))
+    options = ["-p", f"tables={file}", "-p", "hours=20", "--episodes", "1", "--seed", "3", "--no-progress"]
+    assert Said("export", "FairFraud-v0", *options, "--format", "minari", "--out", "command-v0").code == 0
+    wanted = export(rules, "random", **given)["feature[amount]"].tolist()
+    assert wanted != export("FairFraud-v0", "random", parameters={"hours": 20}, **given)["feature[amount]"].tolist()
+    place = rules.spec.features.index("amount")
+    for name in ("rules-v0", "env-v0", "command-v0"):
+        (episode,) = minari.load_dataset(name).iterate_episodes()
+        assert episode.infos["fair_features"][1:, place].tolist() == pytest.approx(wanted)
+
+
+def test_an_environment_that_is_given_is_the_one_that_is_stored(minari: Any) -> None:
+    export_minari(gym.make("FairEpidemic-v0", initial=[3, 4], horizon=4), "random", "epidemic-v0", episodes=1)
+    made = minari.load_dataset("epidemic-v0").recover_environment()
+    made.reset(seed=0)
+    assert made.spec.kwargs["initial"] == [3, 4]
+
+
 def test_rewards_of_agents_that_a_reset_does_not_have_are_0(minari: Any) -> None:
     class Shared(gym.Wrapper[Any, Any, Any, Any]):
         def step(self, action: Any) -> Any:
             *others, info = self.env.step(action)
-            return *others, {**info, "agent_reward": np.array([1.0, 2.0])}
+            return *others, {**info, "agent_reward": np.array([1, 2])}
 
     with pytest.warns(UserWarning, match="does not store"):
         export_minari(Shared(Office()), coin, "shared-v0", episodes=1)
@@ -474,6 +532,7 @@ def test_places_that_cannot_be_written_are_refused() -> None:
         assert mistake("export", "FairLending-v0", *SHORT, "--out", out) == message
     said = mistake("export", "FairLending-v0", *SHORT, "--format", "parquet", "--out", "some.csv")
     assert said == "out must not end with .csv for parquet, got 'some.csv'"
+    assert mistake("export", "FairLending-v0", *SHORT, "--out", "some.PARQUET").startswith("out must not end with .PAR")
     said = mistake("export", "FairLending-v0", *SHORT, "--deterministic")
     assert said.startswith("--deterministic needs the zip of a model among the policies (--policy), got random")
 

@@ -199,7 +199,7 @@ def test_a_policy_sees_the_rewards_of_the_wrappers_in_an_environment_of_the_user
     env.reset(seed=3)
     vectors.start(world)
     vectors.begin(np.ones(1, bool))
-    for step in rollout(world, RandomPolicy(rules_for(own))):  # type: ignore[arg-type]  # it uses only the spaces
+    for step in rollout(world, RandomPolicy(rules_for(own))):
         _, reward, *_ = env.step(np.asarray(step.action)[0])
         np.testing.assert_array_equal(vectors(step), reward)
 

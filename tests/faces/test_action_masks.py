@@ -132,7 +132,9 @@ def test_masks_are_reported_in_the_info_of_each_interface() -> None:
     alone: Any = ReportActionMasks(gym.make("FairEpidemic-v0"))
     batch: Any = ReportActionMasks(gym.make_vec("FairHarvest-v0", num_envs=2, **size))
     agents: Any = ReportActionMasks(harvest(**size))
-    for env, shape in ((single, (6, 8)), (focal, (8,)), (alone, (35,)), (batch, (2, 6, 8))):
+    several: Any = ReportActionMasks(gym.make("FairEpidemic-v0", vaccines=2))
+    shapes = ((single, (6, 8)), (focal, (8,)), (alone, (35,)), (several, (2, 35)), (batch, (2, 6, 8)))
+    for env, shape in shapes:
         info = env.reset(seed=5)[1]
         for _ in range(3):
             masks, told = env.unwrapped.action_masks(), info["action_mask"]

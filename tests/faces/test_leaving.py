@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from fair_envs.core import Lanes, Worlds
+from fair_envs.wrappers import FairnessPenalty, FenReward, RecordFairness, ReportActionMasks, SocialReward
 from tests.leavers import Env, Leavers, Parallel, Vector
 
 # Seed 0: agent 0 leaves with the first step, agent 1 with the second; seed 1: a step later each. Agent 2 stays.
@@ -159,3 +160,33 @@ def test_ppo_learns_nothing_from_what_agents_do_that_have_left() -> None:
     turns = model.rollout_buffer.had_turn.reshape(8, 2, 3)
     left = [[(8 - turns[:, lane, agent].sum()) for agent in range(3)] for lane in range(2)]
     assert sorted(map(tuple, left)) == [(6, 5, 0), (7, 6, 0)]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda env: SocialReward(env, envy=0.5),
+        lambda env: RecordFairness(SocialReward(env, guilt=0.2), measures=["outcome_parity"]),
+        ReportActionMasks,
+        lambda env: FairnessPenalty(env, alpha=1.0),
+        lambda env: ReportActionMasks(FenReward(env, largest=3.0)),
+    ],
+)
+def test_wrappers_give_those_who_are_left_the_same_in_pettingzoo_as_in_the_joint_interface(wrap: Any) -> None:
+    joint, agents = wrap(Env(horizon=5)), wrap(Parallel(horizon=5))
+    _, info = joint.reset(seed=0)
+    _, infos = agents.reset(seed=0)
+    numbers: list[int] = []
+    for time in range(5):
+        if time:
+            numbers.append(len(agents.agents))
+        action = (np.arange(3) + time) % 3
+        observation, _, _, _, info = joint.step(action)
+        observations, rewards, _, _, infos = agents.step({name: action[int(name[-1])] for name in agents.agents})
+        for name, reward in rewards.items():
+            place = int(name[-1])
+            assert reward == pytest.approx(info["agent_reward"][place])
+            assert np.array_equal(observations[name], observation.reshape(3, -1)[place])
+            for key in {*infos[name]} & {"action_mask", "fair_episode_return"}:
+                assert np.array_equal(infos[name][key], info[key][place])
+    assert numbers == [2, 1, 1, 1] and not agents.agents

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("agilerl")
 
 import gymnasium as gym
+import numpy as np
 import torch
 from agilerl.algorithms import DDPG, DQN, IPPO, PPO, TD3
 from agilerl.components.replay_buffer import ReplayBuffer
@@ -17,6 +18,7 @@ from agilerl.training.train_off_policy import train_off_policy
 from pettingzoo.utils import BaseParallelWrapper
 
 import fair_envs
+from fair_envs.wrappers import ReportActionMasks
 from tests.libraries.ids import check_record, every_id, every_single
 
 torch.set_num_threads(1)
@@ -48,6 +50,19 @@ def train(env_id: str, updates: int = 2) -> tuple[PPO, KeepRecord]:
     return ppo, envs
 
 
+class KeepActions(KeepRecord):
+    """Keeps the actions, too."""
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
+        super().__init__(env)
+        self.actions: list[Any] = []
+
+    def step(self, actions: Any) -> Any:
+        """Step the environments."""
+        self.actions.append(actions)
+        return super().step(actions)
+
+
 def weights_of(network: torch.nn.Module) -> list[torch.Tensor]:
     """Return a copy of a network's weights."""
     return [weights.detach().clone() for weights in network.parameters()]
@@ -68,6 +83,15 @@ def test_an_id_trains_and_a_wrapper_reads_the_record(env_id: str) -> None:
     assert changed(before, weights_of(ppo.actor))
     rows = [info for info in envs.infos if info["fair_decided"][0]]  # not the steps that start an episode
     check_record(env_id, {name: [row[name][0] for row in rows] for name in rows[0] if name.startswith("fair_")})
+
+
+def test_masked_actions_are_not_taken() -> None:
+    envs = KeepActions(ReportActionMasks(gym.make_vec("FairEpidemic-v0", num_envs=2)))
+    spaces = envs.single_observation_space, envs.single_action_space
+    collect_rollouts(PPO(*spaces, num_envs=2, learn_step=64, batch_size=16, net_config=SMALL), envs)
+    masks = [info["action_mask"] for info in envs.infos[:-1]]  # of the next step
+    taken = [mask[[0, 1], action] for mask, action in zip(masks, envs.actions[1:], strict=True)]
+    assert np.all(taken) and not np.all(masks)
 
 
 class KeepAgentsRecord(BaseParallelWrapper):

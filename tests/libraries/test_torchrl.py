@@ -29,9 +29,9 @@ def environment(env_id: str) -> Any:
     return GymEnv(env_id, categorical_action_encoding=True).auto_register_info_dict()
 
 
-def masked_environment(env_id: str) -> Any:
+def masked_environment(env_id: str, **parameters: Any) -> Any:
     """Return an id whose random actions, and policies with a masked distribution, leave out actions without effect."""
-    env = ReportActionMasks(gym.make(env_id))
+    env = ReportActionMasks(gym.make(env_id, **parameters))
     return TransformedEnv(GymWrapper(env, categorical_action_encoding=True).auto_register_info_dict(), ActionMask())
 
 
@@ -120,9 +120,10 @@ def test_a_rollout_of_agents_continues_until_all_have_left(env_id: str) -> None:
     assert len(agents_environment(env_id, horizon=25).rollout(30)) == 25
 
 
-def test_masked_actions_are_not_sampled() -> None:
-    env = masked_environment("FairEpidemic-v0")
+@pytest.mark.parametrize("vaccines", [1, 2])
+def test_masked_actions_are_not_sampled(vaccines: int) -> None:
+    env = masked_environment("FairEpidemic-v0", vaccines=vaccines)
     env.set_seed(0)
     batch = env.rollout(12)
-    masks, actions = batch["action_mask"].bool(), batch["action"].reshape(-1)
-    assert masks.gather(1, actions[:, None]).all() and not masks.all()
+    masks, actions = batch["action_mask"].bool(), batch["action"].reshape(12, *[vaccines] * (vaccines > 1))
+    assert masks.gather(-1, actions[..., None]).all() and not masks.all()

@@ -1,6 +1,7 @@
 """The figures are drawn from the numbers of the arms."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ pytest.importorskip("matplotlib")
 from fair_envs.assessment import plots
 from fair_envs.experiments import figures
 from fair_envs.experiments.seeds import Curve
-from fair_envs.metrics import mean_interval
+from fair_envs.metrics import Estimate, mean_interval
 
 ONE, OTHER = mean_interval([1.0, 2.0, 4.0]), mean_interval([3.0, 3.5, 5.0])
 
@@ -35,6 +36,27 @@ def test_an_undefined_number_or_interval_is_drawn_as_a_gap(tmp_path: Path) -> No
     undefined = mean_interval([])
     plots.dot_plot({"p": {"a": {"r": mean_interval([1.0])}, "b": {"r": undefined}}}, tmp_path / "a.png", label="r")
     assert (tmp_path / "a.png").exists()
+
+
+def test_many_numbers_and_ends_that_are_off_by_rounding_are_drawn(tmp_path: Path) -> None:
+    numbers = {
+        f"a group with a long name {k}": Estimate(value=0.1, low=0.1 + 1e-17 * k, high=0.1, n=9) for k in range(16)
+    }
+    numbers["other"] = Estimate(value=0.1, low=0.1 + 4e-17, high=0.1 - 4e-17, n=9)
+    plots.dot_plot({"p": {"a": numbers}}, tmp_path / "a.png", label="r")
+    assert (tmp_path / "a.png").exists()
+
+
+def test_the_legend_fits_into_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(plots, "save_figure", lambda figure, path: drawn.append(figure))
+    plots.dot_plot({"": {"a": {f"foreign woman {k}": ONE for k in range(5)}}}, tmp_path / "a.png", label="r")
+    (figure,) = drawn
+    figure.savefig(tmp_path / "a.png", dpi=110)
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+    assert len({line.get_color() for line in legend.get_lines()}) == 5
 
 
 def test_crosses_are_inside_the_panel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

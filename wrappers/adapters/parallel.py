@@ -57,8 +57,8 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
         """Start an episode."""
         observations, infos = self.env.reset(seed=seed, options=options)
-        out = self.bound.reset(_stack(observations))
-        return _see(out, observations), self._infos(out, infos)
+        out = self.bound.reset(self._joined(observations))
+        return self._of_each(out.observation, observations), self._infos(out, infos)
 
     def step(self, actions: dict[str, Any]) -> tuple[Any, Any, Any, Any, Any]:
         """Play one step of all agents."""
@@ -68,32 +68,41 @@ class ParallelAdapter(BaseParallelWrapper[str, Any, Any]):
             by_name = {names[0]: probs} if len(names) == 1 else dict(zip(names, probs, strict=True))
             self.env.unwrapped.report_action_probs(by_name)  # type: ignore[attr-defined]
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        rewarded = next(iter(rewards.values())) if self.bound.objectives else _stack(rewards)
-        earned, seen = self.bound.earned(rewarded, None), _stack(observations)
+        rewarded = next(iter(rewards.values())) if self.bound.objectives else self._joined(rewards)
+        earned, seen = self.bound.earned(rewarded, None), self._joined(observations)
         self.bound.store_observation(seen)
         batch, out = self.bound.step(seen, *earned, done=np.array([not self.env.agents]))
         if out.reward is not batch.reward:
-            rewards = dict(zip(rewards, out.reward[0].tolist(), strict=True))
+            rewards = {name: float(reward) for name, reward in self._of_each(out.reward, rewards).items()}
         if out.vector is not None:
             rewards = {name: out.vector[0].copy() for name in rewards}
-        return _see(out, observations), rewards, terminations, truncations, self._infos(out, infos)
+        seen_by = self._of_each(out.observation, observations)
+        return seen_by, rewards, terminations, truncations, self._infos(out, infos)
 
     def _infos(self, out: Batch, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return the infos with the columns that the transform added; each agent gets its own entries."""
-        extra = {}
-        for i, (name, info) in enumerate(infos.items()):
-            extra[name] = dict(info)
-            for key, column in out.added.items():
-                value = column[0, i] if key in self.bound.transform.personal else column[0]
+        extra = {name: dict(info) for name, info in infos.items()}
+        for key, column in out.added.items():
+            own = (
+                self._of_each(column, infos)
+                if key in self.bound.transform.personal
+                else dict.fromkeys(infos, column[0])
+            )
+            for name, value in own.items():
                 extra[name][key] = value.copy()
         return extra
 
+    def _joined(self, values: Mapping[str, Any]) -> NDArray[Any]:
+        """Return the agents' values as one array, shape (1, agents, ...); 0 for agents that have left."""
+        found = np.array(list(values.values()))
+        joined = np.zeros((1, self.bound.agents, *found.shape[1:]), found.dtype)
+        joined[0, self._places(values)] = found
+        return joined
 
-def _see(out: Batch, observations: dict[str, Any]) -> dict[str, Any]:
-    """Return the observations by agent."""
-    return dict(zip(observations, out.observation[0].copy(), strict=True))
+    def _of_each(self, values: NDArray[Any], agents: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """Return the values, shape (1, agents, ...), of some agents by name."""
+        return dict(zip(agents, values[0, self._places(agents)], strict=True))
 
-
-def _stack(values: Mapping[str, Any]) -> NDArray[Any]:
-    """Return the agents' values as one array, shape (1, agents, ...)."""
-    return np.array(list(values.values()))[np.newaxis]
+    def _places(self, agents: Mapping[str, Any]) -> Any:
+        everyone = len(agents) == self.bound.agents
+        return slice(None) if everyone else [self.possible_agents.index(name) for name in agents]
