@@ -53,4 +53,9 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
+def __dir__() -> list[str]:
+    """Return the names of the package, also those that are not imported yet."""
+    return sorted({*globals(), *__all__})
+
+
 register_all()

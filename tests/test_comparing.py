@@ -103,7 +103,7 @@ def test_a_gap_below_the_limit_of_noise_is_no_gap() -> None:
     assert "gap 0.01 to 0.4 (larger; ppo: no gap above noise)" in change(contender("far", 1.0, 0.9, 0.5), even)
     split = Contender("ppo", "trained", [evaluation(1, {"rich": 0.5 + gap, "poor": 0.5}) for gap in (0.025, 0.005)])
     told = change(contender("far", 1.0, 0.9, 0.5), split)
-    assert "larger; ppo: no gap above noise, but in 1 of 2 trainings)" in told
+    assert "larger; ppo: no gap above noise, but in 1 of 2 trainings of ppo)" in told
 
 
 def test_a_gap_that_changes_its_sign_is_compared_by_its_size() -> None:
@@ -342,7 +342,8 @@ def test_a_policy_that_uses_the_ground_truth_is_a_bound_that_need_not_be_beaten(
     assert found.sentences()[2:] == [
         "rule (performance 0.95, gap 0.2): with a lower performance and a smaller gap than ppo.",
         "Bounds, which use the ground truth that methods do not observe: truth.",
-        "Methods with fewer than 3 seeds: ppo (1). Another training may give another result.",
+        "Methods with fewer than 3 seeds: ppo (1). Another training may give another result, and hardly any difference "
+        "can be clear: train at least 5 seeds.",
     ]
     assert "truth (bound)" in str(found).splitlines()[0]
     assert comparison(BASE, bound).sentences()[0].startswith("Bounds")
@@ -392,6 +393,20 @@ def test_gaps_of_opposite_seeds_do_not_cancel() -> None:
     assert "Trainings disagree on who is worse off, so that signed gaps cancel: split." in said
 
 
+def test_policies_without_training_are_compared_with_the_best_or_the_given_one() -> None:
+    given: dict[str, Any] = {"episodes": 2, "parameters": {"horizon": 40}, "shuffles": 2}
+    from fair_envs import compare, evaluate
+
+    found = [evaluate("FairLending-v0", name, **given) for name in ("always", "max-reward", "random")]
+    best, *others = sorted(found, key=lambda one: -one.performance.value)
+    told = str(compare(found))
+    for one in others:
+        assert f"{one.policy} instead of {best.policy}: performance" in told
+    assert f"Policies are compared with {best.policy}, which has the highest performance of" in told
+    assert "About 12 intervals were looked at" in told
+    assert "always instead of random: performance" in str(compare(found, reference="random"))
+
+
 def test_a_comparison_is_saved_as_tables_and_plots(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     comparison(BASE, contender("fair", 0.9, 0.7, 0.6)).save(tmp_path)
@@ -411,12 +426,7 @@ def test_the_price_of_fairness_shows_absolute_gaps_zero_and_what_is_within_noise
     from fair_envs.assessment import plots
 
     kept: list[Any] = []
-
-    def keep(figure: Any, path: Path) -> Path:
-        kept.append(figure)
-        return path
-
-    monkeypatch.setattr(plots, "_written", keep)
+    monkeypatch.setattr(plots, "save_figure", lambda figure, path: kept.append(figure))
     comparison(BASE, contender("turned", 1.0, 0.4, 0.7), contender("even", 1.0, 0.5, 0.5)).save(tmp_path)
     (axes,) = kept[0].axes
     assert axes.get_xlabel() == "absolute gap of rate"
@@ -545,7 +555,7 @@ def test_what_cannot_be_compared_is_rejected(runs: list[Path], tmp_path: Path) -
         compare([3])
     with pytest.raises(ValueError, match="runs must be a list of folders"):
         compare(str(runs[0]))
-    with pytest.raises(ValueError, match="runs must have at least one folder or file of evaluations, got none"):
+    with pytest.raises(ValueError, match="runs must have at least one folder, file of eval"):
         compare([])
     with pytest.raises(FileNotFoundError, match="which has none"):
         compare([tmp_path])

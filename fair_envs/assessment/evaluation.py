@@ -106,9 +106,11 @@ def evaluate(
             parameters of the task (`Task.parameters`), which are not the defaults of `gymnasium.make`; a given
             environment is played as it is.
         policy: ``"random"``, the name of a scripted policy, the folder of a run, a Stable-Baselines3 model or the path
-            of its zip, a `Policy`, or a function from observations (B, agents, ...) and uniform numbers (B, agents) to
-            actions (B, agents, ...). Loading a zip runs the code in it: only name files that you trust. A zip lacks the
-            statistics of `VecNormalize`: give the loaded model with its `VecNormalize` instead.
+            of its zip, a `Policy`, a function from observations (B, agents, ...) and uniform numbers (B, agents) to
+            actions (B, agents, ...), or a dictionary with a function for each agent's name, from its observations (B,
+            ...) and uniform numbers (B,) to its actions (B, ...). Loading a zip runs the code in it: only name files
+            that you trust. A zip lacks the statistics of `VecNormalize`: give the loaded model with its `VecNormalize`
+            instead.
         episodes: Number of episodes; episode e is the environment's first one with the seed ``seed + e``.
         seed: Seed of the first episode.
         task: What is measured; None: the environment's own task, see `fair_envs.tasks`.

@@ -5,7 +5,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from fair_envs.evaluation import ModelMismatchError, Policy, RandomPolicy, as_policy, policy_of_model, scripted
+from fair_envs.evaluation import (
+    ByAgent,
+    ModelMismatchError,
+    Policy,
+    RandomPolicy,
+    as_policy,
+    policy_of_model,
+    scripted,
+)
 from fair_envs.evaluation.policy import Act
 from fair_envs.support.files import read_json
 from fair_envs.support.imports import imported, refuse_stored_paths
@@ -24,7 +32,8 @@ def policy_of(given: Any, rules: Any, *, deterministic: bool = False) -> Policy:
 
     Args:
         given: A `Policy`; a function from observations (B, agents, ...) and uniform random numbers (B, agents) to
-            actions (B, agents, ...); a Stable-Baselines3 model; or the name of a policy, see `policy_named`.
+            actions (B, agents, ...); a dictionary with a function for each agent, see `ByAgent`; a Stable-Baselines3
+            model; or the name of a policy, see `policy_named`.
         rules: The rules of the environment.
         deterministic: Whether models take their most likely actions. Runs and other policies do not use it.
 
@@ -36,6 +45,8 @@ def policy_of(given: Any, rules: Any, *, deterministic: bool = False) -> Policy:
         return policy_named(str(given), rules, deterministic=deterministic)
     if is_model(given):
         return policy_of_model(given, rules, deterministic=deterministic)
+    if isinstance(given, Mapping):
+        return ByAgent(given, agents=[f"agent_{i}" for i in range(rules.agents(rules.params))])
     return as_policy(given)
 
 

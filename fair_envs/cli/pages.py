@@ -14,6 +14,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
+from fair_envs.assessment.played import System
 from fair_envs.core import Rules, variant_named
 from fair_envs.faces.common import joint_space
 from fair_envs.metrics.followed import WINDOW
@@ -135,9 +136,13 @@ def task_facts(task: Task, rules: Any, parameters: Mapping[str, Any]) -> Iterato
     yield "performance", performances[task.performance]
     yield "short-term measure (short)", measure_text(task.short)
     yield "long-term measure (long)", measure_text(task.long)
-    rate = task.rate_of(rules)
-    yield "rate of the groups (rate)", f"{rate.name}: {rate.benefit}, divided by {rate.demand}"
-    yield "groups", ", ".join(task.rate_measure(rules, 1).group_names)
+    seen = System(env_id=task.env_id, rules=rules, task=task).seen  # with the labels that evaluations know
+    try:
+        rate = task.rate_of(seen)
+        yield "rate of the groups (rate)", f"{rate.name}: {rate.benefit}, divided by {rate.demand}"
+        yield "groups", ", ".join(task.rate_measure(seen, 1).group_names)
+    except ValueError as error:  # with these parameters
+        yield "rate of the groups (rate)", f"not with these parameters: {error}"
     yield "parameters", ", ".join(f"{name}={value}" for name, value in parameters.items()) or "the defaults"
     yield "training steps", f"{task.steps:,}"
 

@@ -3,6 +3,7 @@
 from fair_envs.evaluation.language import InWords, chat
 from fair_envs.evaluation.models import FromSB3, ModelMismatchError, policy_of_model
 from fair_envs.evaluation.policy import (
+    ByAgent,
     DecisionMaker,
     FromFunction,
     FromProbabilities,
@@ -28,6 +29,7 @@ from fair_envs.evaluation.worlds import (
 )
 
 __all__ = [
+    "ByAgent",
     "DecisionMaker",
     "FromFunction",
     "FromProbabilities",

@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -163,6 +163,39 @@ class MostLikely(Stochastic):
     def observe_step(self, step: Transition) -> None:
         """Pass the step to the policy."""
         self.policy.observe_step(step)
+
+
+class ByAgent(Policy):
+    """Plays each agent with a function of its own.
+
+    Args:
+        functions: By PettingZoo's name of the agent, such as ``"agent_0"``: a function from its observations (B, ...)
+            and uniform random numbers (B,) to its actions (B, ...). With the numbers, and without any other randomness,
+            counterfactual episodes use common random numbers.
+        agents: The names of all agents, in their order.
+
+    Raises:
+        ValueError: An agent is missing, or a name is unknown.
+        TypeError: A value is no function of two arguments.
+    """
+
+    def __init__(self, functions: Mapping[str, Act], *, agents: Sequence[str]) -> None:
+        for name, function in functions.items():
+            if name not in agents:
+                raise ValueError(f"policy must be of the agents {agents[0]} to {agents[-1]}, got {name!r}")
+            if not callable(function) or not _takes_two(function):
+                raise TypeError(
+                    "policy of an agent must be a function (observations, uniforms) -> actions, with its observations "
+                    f"(B, ...), uniform random numbers (B,) and actions (B, ...), got {function!r} for {name}"
+                )
+        if missing := [name for name in agents if name not in functions]:
+            raise ValueError(f"policy must be of all {len(agents)} agents, got none for {missing[0]}")
+        self._functions = [functions[name] for name in agents]
+
+    def act(self, observation: NDArray[Any], uniforms: Floats) -> NDArray[Any]:
+        """Return what the functions return, shape (B, agents, ...)."""
+        own = enumerate(self._functions)
+        return np.stack([function(observation[:, i].copy(), uniforms[:, i]) for i, function in own], axis=1)
 
 
 class RandomPolicy(Policy):

@@ -27,7 +27,7 @@ from fair_envs.evaluation.reports import short
 from fair_envs.experiments.contenders import COMPARED, Contender
 from fair_envs.experiments.entries import Entry, agreed, check_parameters, differences, entries_of, labels_of
 from fair_envs.experiments.evaluations import EvaluationCell, evaluation_cell, read_evaluation
-from fair_envs.experiments.findings import performance_of, told_changes, told_rules
+from fair_envs.experiments.findings import compared_with, performance_of, told_changes, told_rules
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.experiments.players import policy_tried
 from fair_envs.experiments.tables import TableOfRows, markdown
@@ -159,7 +159,7 @@ class Comparison:
         """Return about how many intervals of differences the sentences rest on."""
         methods = sum(one.kind == "trained" for one in self.contenders)
         rules = sum(one.kind == "scripted" and not one.uses_truth for one in self.contenders)
-        others = methods - 1 if self.reference is not None else 0
+        others = len(compared_with(self.contenders, self.reference))
         return 2 * methods * rules + others * (2 + len(COMPARED) + len(self.contenders[0].groups))
 
     def _about_trainings(self) -> Iterator[str]:
@@ -181,7 +181,8 @@ class Comparison:
     def reference(self) -> Contender | None:
         """What methods are compared with: the one with the name `compared_with`.
 
-        Without it: the reward-only method, or else the trained method, with the highest performance.
+        Without it: the reward-only method, or else the trained method, or else the policy that does not use the truth,
+        with the highest performance.
         """
         if self.compared_with:
             return next(one for one in self.contenders if one.name == self.compared_with)
@@ -189,14 +190,16 @@ class Comparison:
 
     def _candidates(self) -> list[Contender]:
         trained = [one for one in self.contenders if one.kind == "trained"]
-        return [one for one in trained if one.name.split(" ")[0] == REWARD_ONLY] or trained
+        others = [one for one in self.contenders if not one.uses_truth]
+        return [one for one in trained if one.name.split(" ")[0] == REWARD_ONLY] or trained or others
 
     def _about_reference(self) -> Iterator[str]:
         """Yield which method is the reference, if several could be."""
         reference = self.reference
         if reference is not None and not self.compared_with and len(self._candidates()) > 1:
+            others = "Methods" if reference.kind == "trained" else "Policies"
             yield (
-                f"Methods are compared with {reference.name}, which has the highest performance of "
+                f"{others} are compared with {reference.name}, which has the highest performance of "
                 f"{', '.join(one.name for one in self._candidates())}; --reference (in Python: reference=) chooses "
                 "another."
             )
@@ -282,7 +285,7 @@ def used(one: Evaluation) -> Evaluation:
 
 
 def compare(
-    runs: Sequence[Path | str],
+    runs: Sequence[Path | str | Evaluation],
     *,
     task: str | None = None,
     policies: Sequence[str] | None = None,
@@ -301,8 +304,9 @@ def compare(
     and a second one is fast. A comparison of stored evaluations does not need the runs.
 
     Args:
-        runs: Folders of runs in one environment, of any methods whose policy plays by itself; and files of evaluations:
-            ``evaluation.json`` of `Evaluation.save`, or ``evaluations.json`` of `Comparison.save`.
+        runs: Folders of runs in one environment, of any methods whose policy plays by itself; evaluations of
+            `fair_envs.evaluate`; and files of them: ``evaluation.json`` of `Evaluation.save`, or ``evaluations.json``
+            of `Comparison.save`.
         task: Id of the environment whose task is used; None: that of the stored evaluations, or the environment's own.
         policies: Names of policies for comparison; those in the files are not played again. None: those in the files,
             or if there are none, random and the task's scripted ones.
@@ -313,7 +317,8 @@ def compare(
         shuffles: Number of shuffles for noise floors, see `fair_envs.evaluate`; None: as in the stored evaluations, or
             100.
         reference: Name of the row with which methods are compared; None: reward-only PPO, or without it the trained
-            method with the highest performance.
+            method with the highest performance. Without any method, all policies are compared with this row; None: the
+            one with the highest performance that does not use the ground truth.
         progress: Whether to show a progress bar.
 
     Raises:

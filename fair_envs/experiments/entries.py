@@ -47,26 +47,30 @@ class Entry:
         return f"{self.training['method']} with seed {self.training['seed']}"
 
 
-def entries_of(paths: Sequence[Path | str]) -> list[Entry]:
+def entries_of(given: Sequence[Path | str | Evaluation]) -> list[Entry]:
     """Return the runs and the evaluations in some folders and files; a policy that was not trained is returned once.
 
     Raises:
         FileNotFoundError: A path is neither the folder of a run nor a file.
         ValueError: There is none, one is damaged, or they are of different environments.
+        TypeError: Something is neither a path nor an evaluation.
     """
-    if isinstance(paths, str | Path):
-        raise ValueError(f"runs must be a list of folders or files of evaluations, got {str(paths)!r}")
-    paths = list(paths)
-    for path in paths:
-        if not isinstance(path, str | Path):
+    if isinstance(given, str | Path | Evaluation):
+        raise ValueError(f"runs must be a list of folders, files of evaluations or evaluations, got {str(given)!r}")
+    given = list(given)
+    for one in given:
+        if not isinstance(one, str | Path | Evaluation):
             raise TypeError(
-                "runs must be folders of runs or files of evaluations, such as the evaluation.json of Evaluation.save, "
-                f"got {type(path).__name__}; save a model and give its zip in policies=['model.zip']"
+                "runs must be folders of runs, evaluations, or files of them, such as the evaluation.json of "
+                f"Evaluation.save, got {type(one).__name__}; save a model and give its zip in policies=['model.zip']"
             )
-    if not paths:
-        raise ValueError("runs must have at least one folder or file of evaluations, got none")
+    if not given:
+        raise ValueError("runs must have at least one folder, file of evaluations or evaluation, got none")
     found: list[Entry] = []
-    for path in dict.fromkeys(map(Path, paths)):
+    for one in given:
+        if isinstance(one, Evaluation):
+            found.append(_stored(one, Path(one.policy)))
+    for path in dict.fromkeys(Path(one) for one in given if isinstance(one, str | Path)):
         found += _of_file(path) if path.is_file() else [_of_folder(own) for own in seeds_in(path) or [path]]
     names = list(dict.fromkeys(one.env_id for one in found))
     if len(names) > 1:

@@ -109,7 +109,11 @@ def _word_of_gap(gap: Verdict, one: Contender, base: Contender) -> str:
 
 def _no_gap(one: Contender) -> str:
     """Return that the mean gap of a contender is not above noise, and in how many trainings it is."""
-    some = f", but in {one.beyond_noise} of {one.seeds} trainings" if one.beyond_noise and one.seeds > 1 else ""
+    some = (
+        f", but in {one.beyond_noise} of {one.seeds} trainings of {one.name}"
+        if one.beyond_noise and one.seeds > 1
+        else ""
+    )
     return f"no gap above noise{some}"
 
 
@@ -145,22 +149,28 @@ def _by_seed(one: Contender) -> dict[Any, list[dict[str, Any]]]:
 # Sentences ------------------------------------------------------------------------------------------------------------
 
 
+def compared_with(contenders: Sequence[Contender], base: Contender | None) -> list[Contender]:
+    """Return what is compared with a reference: the methods, or without any, all other policies."""
+    methods = [one for one in contenders if one.kind == "trained"]
+    return [] if base is None else [one for one in methods or contenders if one is not base]
+
+
 def told_changes(contenders: Sequence[Contender], base: Contender | None) -> Iterator[str]:
     """Yield how each method differs from a reference, and whether there are too few seeds to tell."""
     every = [one for one in contenders if one.kind == "trained"]
-    pairs = [] if base is None else [(one, base) for one in every if one is not base]
-    for one, reference in pairs:
-        if identical(one, reference):
-            yield f"{one.name} is identical to {reference.name}: with the same seed, all numbers are the same."
-        else:
-            yield change(one, reference)
+    for one in compared_with(contenders, base):
+        if base is not None and identical(one, base):
+            yield f"{one.name} is identical to {base.name}: with the same seed, all numbers are the same."
+        elif base is not None:
+            yield change(one, base)
     split = [one.name for one in every if one.disagree]
     if split:
         yield f"Trainings disagree on who is worse off, so that signed gaps cancel: {', '.join(split)}."
     few = [f"{one.name} ({one.seeds})" for one in every if one.few_seeds]
     if few:
         yield (
-            f"Methods with fewer than {FEWEST_SEEDS} seeds: {', '.join(few)}. Another training may give another result."
+            f"Methods with fewer than {FEWEST_SEEDS} seeds: {', '.join(few)}. Another training may give another "
+            "result, and hardly any difference can be clear: train at least 5 seeds."
         )
 
 

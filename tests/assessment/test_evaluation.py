@@ -337,6 +337,29 @@ def test_functions_names_and_policies_are_policies() -> None:
     assert (one.policy, other.policy) == ("random", "RandomPolicy")
 
 
+def test_each_agent_can_have_a_function() -> None:
+    def eager(observation: Any, uniforms: Any) -> Any:
+        assert observation.shape[0] == len(uniforms) and uniforms.ndim == 1
+        return np.full(len(uniforms), 5)
+
+    def still(observation: Any, uniforms: Any) -> Any:
+        return np.zeros(len(uniforms), int)
+
+    agents = LITTLE["agents"]
+    policies = {f"agent_{k}": eager if k % 2 else still for k in range(agents)}
+    own: dict[str, Any] = {"parameters": LITTLE, "episodes": 2}
+    same = evaluate("FairHarvest-v0", lambda o, u: np.tile([0, 5], (len(u), agents))[:, :agents], **own, **QUICK)
+    assert evaluate("FairHarvest-v0", policies, **own, **QUICK).rates == same.rates
+    for wrong, message in (
+        ({**policies, "agent_99": still}, "policy must be of the agents agent_0 to agent_., got 'agent_99'"),
+        ({"agent_0": still}, "policy must be of all . agents, got none for agent_1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            evaluate("FairHarvest-v0", wrong, **own)
+    with pytest.raises(TypeError, match="got 3 for agent_1"):
+        evaluate("FairHarvest-v0", {**policies, "agent_1": 3}, **own)
+
+
 # Twins ----------------------------------------------------------------------------------------------------------------
 
 
