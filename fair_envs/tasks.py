@@ -297,13 +297,18 @@ def environment_id(env_id: str) -> str:
         ImportError: The module does not exist.
     """
     path, name = PATH.match(checked("env_id", env_id, str)), env_id
+    told = "module:ID, or --import module before a command, registers it"
     if path is not None:
-        module_of(path.group())
+        module = module_of(path.group())
         name = env_id.partition(":")[2]
+        told = f"{module.__file__} does not register it"
+        if module.__file__ is None:  # a folder of the same name around the package
+            folder = next(iter(module.__path__))
+            told = f"{folder} was imported, which is no package: run the command in this folder, or pip install -e it"
     if name not in TABLE and name not in gym.registry:
         raise ValueError(
             f"id must be one of {', '.join(sorted(TABLE))}, or registered with Gymnasium, got {env_id!r}"
-            f"{meant(name, TABLE)}; module:ID, or --import module before a command, registers it"
+            f"{meant(name, TABLE)}; {told}"
         )
     return name
 

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -410,3 +411,11 @@ def test_what_an_environment_lacks_for_a_task_is_named(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Task(env_id=env_id, **settings).check(make_rules(env_id, **parameters))
+
+
+def test_a_folder_around_a_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some_clinic" / "some_clinic").mkdir(parents=True)
+    (tmp_path / "some_clinic" / "some_clinic" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match="some_clinic was imported, which is no package: run the command in this fol"):
+        environment_id("some_clinic:SomeClinic-v0")

@@ -16,7 +16,7 @@ def new_env(
     """Write the files of a new environment in a package of its own, with tests that pass.
 
     It is a small world that works: a clinic decides on one patient after another. Change its parameters, rules and
-    picture into yours. docs/adding-an-environment.md explains each file.
+    picture into yours. docs/decision-environment.md explains each file.
     """
     from fair_envs.template import new_environment
 

@@ -13,6 +13,7 @@ FILES = {
     "NAME/params.py": "params.py.txt",
     "NAME/rules.py": "rules.py.txt",
     "NAME/render.py": "render.py.txt",
+    "NAME/policies.py": "policies.py.txt",
     "tests/test_NAME.py": "test.py.txt",
 }
 """The written files, and the templates that they are made from."""
