@@ -257,6 +257,9 @@ def spaces_table(rules: Rules) -> Table:
     table.add_row("agents", str(agents))
     table.add_row("an agent observes", Text(_array(observation)))
     table.add_row("an agent acts", Text(str(action)))
+    if getattr(type(rules), "action_masks", Rules.action_masks) is not Rules.action_masks:
+        told = "some actions have no effect: see action_masks(), or info['action_mask'] with ReportActionMasks"
+        table.add_row("masks", Text(told))
     if rules.multi_agent:
         joint = (_array(joint_space(space, agents, drop=False)) for space in (observation, action))
         told = "gymnasium.make observes {} and acts {}: the agents in order. Its reward is their mean; "

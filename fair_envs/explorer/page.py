@@ -205,7 +205,7 @@ def differences(episode: Episode, change: Changed, rules: Rules) -> dict[str, An
                 "own": own_outcome(outcome, own, place, change.kind, rules),
             }
         )
-    return {"kind": change.kind, "places": found}
+    return {"kind": change.kind, "places": found, "told": list(change.told)}
 
 
 def by_group(outcome: NDArray[np.float64], episode: Episode, steps: int) -> NDArray[np.float64]:

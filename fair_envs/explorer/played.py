@@ -4,8 +4,8 @@ The changed episodes have the same random numbers. In the lane that is changed a
 the episode itself, so that all differences come from the change.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -156,12 +156,14 @@ class Changed:
         places: The steps, or the agents, in which the change is made.
         action: The decisions.
         outcome: What they were worth to the individuals; for agents, their rewards.
+        told: What is changed in each place, in words; empty: the kind says it.
     """
 
     kind: str
     places: Ints
     action: Ints
     outcome: Floats
+    told: Sequence[str] = ()
 
 
 def with_other_attribute(rules: Rules, policy: Policy, factual: Episode, *, seed: int) -> Changed | None:
@@ -186,7 +188,10 @@ def with_other_attribute(rules: Rules, policy: Policy, factual: Episode, *, seed
             rules.assign(lanes.records[time : time + 1], name, (code + 1) % len(values))
         time += 1
 
-    return _played(rules, Watched(policy), seed=seed, steps=steps, kind="attribute", assign=assign)
+    codes = factual.sensitive[:, 0, 0]
+    told = [f"{name}: {values[(code + 1) % len(values)]} instead of {values[code]}" for code in codes]
+    changed = _played(rules, Watched(policy), seed=seed, steps=steps, kind="attribute", assign=assign)
+    return replace(changed, told=told)
 
 
 def _flipped_agents(rules: Rules, policy: Policy, *, seed: int, steps: int) -> Changed | None:

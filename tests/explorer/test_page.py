@@ -235,9 +235,9 @@ def test_without_policies_there_is_no_page(tmp_path: Path) -> None:
 
 def test_a_stretch_of_time_has_its_rates(opened: Any) -> None:
     shown = view(opened, "when")
-    assert "Inside steps 1 to 200:" in shown.inner_text()
+    assert "Inside steps 0 to 199:" in shown.inner_text()
     shown.locator("input[type=range]").first.fill("50")
-    assert re.search(r"steps \d\d+ to 200: advantaged .* is ahead of (dis)?advantaged by 0", shown.inner_text())
+    assert re.search(r"steps \d\d+ to 199: advantaged .* is ahead of (dis)?advantaged by 0", shown.inner_text())
 
 
 def test_a_step_shows_what_was_decided_and_known(opened: Any, file: Path) -> None:
@@ -273,7 +273,7 @@ def test_the_next_person_who_is_treated_differently_is_found(opened: Any, file: 
     said = opened.locator("#changed").inner_text()
     if found:
         step = next((one for one in found if one > 0), found[0])
-        assert f"the person in step {step} is " in said and "instead of" in said
+        assert f"the person in step {step} (" in said and "has another group: " in said and "instead of" in said
     else:
         assert "treats none of the persons" in said
 

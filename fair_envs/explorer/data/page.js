@@ -285,7 +285,7 @@ function when(view) {
     const p = P[k], T = p.times.length, a = Math.min(Math.round(from * (T - 1)), T - 1), b = Math.max(a, Math.round(to * (T - 1)));
     const inside = GROUPS.map((g, j) => { const before = a > 0 ? p.course[a - 1][j] : [0, 0], now = p.course[b][j], demand = now[1] - before[1]; return demand > 0 ? (now[0] - before[0]) / demand : null; });
     const order = GROUPS.map((g, j) => j).filter(j => known(inside[j])).sort((i, j) => inside[j] - inside[i]), ahead = order[0], behind = order[order.length - 1];
-    said.textContent = `Inside steps ${a > 0 ? p.times[a - 1] + 1 : 1} to ${p.times[b]}: ` + GROUPS.map((g, j) => `${g} ${show(inside[j])}`).join(", ") + (order.length > 1 && inside[ahead] === inside[behind] ? "; no difference." : order.length > 1 ? `; ${GROUPS[ahead]} is ahead of ${GROUPS[behind]} by ${show(inside[ahead] - inside[behind])}.` : ". A group had no demand here, so there is no difference.");
+    said.textContent = `Inside steps ${a > 0 ? p.times[a - 1] : 0} to ${p.times[b] - 1}: ` + GROUPS.map((g, j) => `${g} ${show(inside[j])}`).join(", ") + (order.length > 1 && inside[ahead] === inside[behind] ? "; no difference." : order.length > 1 ? `; ${GROUPS[ahead]} is ahead of ${GROUPS[behind]} by ${show(inside[ahead] - inside[behind])}.` : ". A group had no demand here, so there is no difference.");
     const w = 720, h = 340, box = [[60, 560], [290, 30]], rates = p.course.map(row => row.map(([x, y]) => y > 0 ? x / y : null));
     const xs = [0, p.times[T - 1] || 1], ys = padded(extent(rates.flat())), x = scale(...xs, ...box[0]), y = scale(...ys, ...box[1]);
     const hatched = rates.map((row, t) => row.some(v => !known(v)) ? svg("rect", {x: x(t ? p.times[t - 1] : 0), y: box[1][1], width: Math.max(2, x(p.times[t]) - x(t ? p.times[t - 1] : 0)), height: box[1][0] - box[1][1], fill: "url(#hatch)"}) : null);
@@ -308,7 +308,6 @@ function when(view) {
 const WATCHED = P.map((p, k) => k).filter(k => P[k].watched);
 const nameOf = a => a < 0 ? "none" : DATA.actions[a] || (DATA.agents ? `action ${a}` : a === DATA.favourable ? "favourable" : `decision ${a}`);
 const groupOf = g => DATA.recorded[g] ?? "unknown";
-const otherOf = g => DATA.recorded.length === 2 && DATA.recorded[g] ? `${DATA.recorded[1 - g]} instead of ${DATA.recorded[g]}` : `${groupOf(g)}, but with another attribute`;
 
 function replay(view) {
   let k = WATCHED[0], t = 0, timer = null;
@@ -370,7 +369,7 @@ function debug(view) {
   function draw() {
     const e = P[k].watched, change = e.changed[c], found = change.places[place], steps = e.action.length, one = e.action[0].length === 1;
     const other = new Map(found.differs.map(([t, i, a]) => [`${t}/${i}`, a])), first = found.differs.length ? found.differs[0][0] : null;
-    const what = change.kind === "attribute" ? (DATA.agents ? `agent ${place} (${groupOf(e.group[0][place] ?? 0)}) has the other attribute` : `the person in step ${place} is ${otherOf(e.group[place][0])}`) : (DATA.agents ? `agent 0 acts differently in step ${place}` : `the decision in step ${place} is another one`);
+    const what = change.kind === "attribute" ? (DATA.agents ? `agent ${place} (${groupOf(e.group[0][place] ?? 0)}) has the other attribute` : `the person in step ${place} (${groupOf(e.group[place][0])}) has another ${change.told[place]}`) : (DATA.agents ? `agent 0 acts differently in step ${place}` : `the decision in step ${place} is another one`);
     const own = found.own === null ? "" : ` For ${change.kind === "decision" && !one && !DATA.agents ? "that step" : DATA.agents ? "this agent" : "this person"}, the outcome changes by ${signed(found.own)}.`;
     const groups = found.outcome.map((v, g) => Math.abs(v) > 1e-9 ? `${groupOf(g)} ${signed(v)}` : null).filter(known);
     said.textContent = `The same episode with the same random numbers, but ${what}. ` + (first === null ? "Nothing else changes: every decision is the same." :
