@@ -337,7 +337,7 @@ class Plan:
     def rows(self, played: Played) -> Iterator[Row]:
         """Yield all numbers."""
         yield self._performance(played)
-        yield from self._pooled([*self._of_rate(), *self._of_notions(played), *self._of_welfare()], played)
+        yield from self._pooled(self._all_compared(played), played)
         for name, title in (("short", "short-term"), ("long", "long-term")):
             yield from self._of_measure(name, title, played)
         self.of_episodes |= dict(self._totals_of_strata(played.people))
@@ -359,6 +359,18 @@ class Plan:
 
     def _mean(self, values: Any) -> Estimate:
         return mean_interval(values, level=self.level, undefined="omit")
+
+    def _all_compared(self, played: Played) -> list[Compared]:
+        return [*self._of_rate(), *self._of_notions(played), *self._of_welfare(), *self._of_selection()]
+
+    def _of_selection(self) -> Iterator[Compared]:
+        """Yield how often each group gets decision 1, where the task's rate is another one."""
+        selection = RATES["demographic_parity"]
+        if selection in self.rates and selection != self.rate:
+            names = self.recorder.group_names
+            groups = replace(self._everything(names), rates=(self.rates.index(selection),))
+            for place, name in enumerate(names):
+                yield Compared("selection", selection.name, name, groups, RateOf(place), is_gap=False)
 
     def _of_rate(self) -> Iterator[Compared]:
         names = self.recorder.group_names

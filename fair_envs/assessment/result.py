@@ -23,6 +23,7 @@ from fair_envs.tasks import TASKS
 SECTIONS: Mapping[str, str] = {
     "performance": "performance",
     "rate": "group rates",
+    "selection": "how often groups are selected",
     "gap": "gaps of the rate",
     "short-term": "short-term measure",
     "long-term": "long-term measure",
