@@ -132,6 +132,7 @@ class Page:
         for board in self.boards:
             yield f"## {board.env_id}"
             yield task_of(board.env_id).summary + (f" **No scores: {board.unscored}.**" if board.unscored else "")
+            yield in_short(board, self.rows[board.env_id])
             yield f"![Performance against unfairness]({board.env_id}.png)"
             if table is None:
                 yield task_table(self.rows[board.env_id])
@@ -215,14 +216,15 @@ class Page:
         fewer = [f"`{name}`" for name, one in trained.items() if one.tasks < score.tasks]
         unranked = f" Not ranked, because they run on fewer tasks: {', '.join(fewer)}." if fewer else ""
         return [
-            f"**Which method?** `{best}` dominates the largest part of the room between unfair and fair: "
-            f"{_share(score.area)} (0: reward-only PPO, 1: its performance without a gap; interquartile mean over "
-            f"scored tasks, n = {score.tasks}). {others if rivals else 'No other interval reaches it.'}{unranked}",
-            f"**What does it cost?** `{best}` keeps {_share(score.performance)} of PPO's performance above random, and "
-            f"{_share(score.unfairness)} of PPO's gap.",
-            f"**Who pays?** In parts of PPO's gap, and on average over tasks, `{best}` changes the rate of the group "
-            f"that was best off by {_change(-score.loss)}, and of the group that was worst off by "
-            f"{_change(score.gain)}.",
+            f"**Which method?** On average over tasks, `{best}` dominates the largest part of the room between unfair "
+            f"and fair: an area of {_number(score.area)} (0: reward-only PPO, 1: its performance without a gap; "
+            f"interquartile mean over scored tasks, n = {score.tasks}). Another method may be better on one of them: "
+            f"see its section. {others if rivals else 'No other interval reaches it.'}{unranked}",
+            f"**What does it cost?** `{best}` keeps {_number(score.performance)} of PPO's performance above random, "
+            f"and {_number(score.unfairness)} of PPO's gap (1: all of it).",
+            f"**Who pays?** On average over tasks, `{best}` changes the rate of the group that was best off by "
+            f"{_change(-score.loss)} of PPO's gap, and of the group that was worst off by {_change(score.gain)} of "
+            "PPO's gap. Negative changes are losses.",
         ]
 
     def score_table(self) -> str:
@@ -262,6 +264,8 @@ class Page:
             "parts of PPO's gap, mean over tasks; a negative change of both is levelling down. *A rule does about as "
             "well*: see the marks below. "
             "*Strengths*: the best strength over all seeds, with the number of tasks on which it is.\n\n"
+            "The arm with the highest area of a task, below, is the highest of many by means over seeds, so its "
+            "numbers are somewhat too high.\n\n"
             f"In the tables of methods and strengths, brackets hold Student's intervals over seeds.\n\n{meanings}"
         )
 
@@ -334,6 +338,33 @@ def learned_from(board: TaskBoard) -> str:
     return f"What methods learn from besides the reward: {listed}."
 
 
+def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
+    """Return the best trained arm, the best rule, and what each group gets with them, in sentences."""
+    column = "performance" if board.unscored else "area"
+    trained = [row for row in rows if row.key.name in board.methods]
+    rules = [row for row in rows if row.key.name in board.rules]
+    told = [f"Reward-only PPO: {_of_groups(next(row for row in rows if row.key.name == REWARD_ONLY))}."]
+    for what, found in (("Trained", trained), ("Scripted rule that does not know the truth", rules)):
+        if found:
+            best = max(found, key=lambda row: _size(row.cells[column]))
+            strength = best.text("strength")
+            name = f"`{best.key.name}{f' {strength}' if strength else ''}`"
+            shown = f"{column} {_size(best.cells[column]):.3g}, " if column == "area" else ""
+            told.append(f"{what} with the highest {column}, of {len(found)}: {name} ({shown}{_of_groups(best)}).")
+    return "\n".join(f"* {line}" for line in told)
+
+
+def _of_groups(row: Row) -> str:
+    names = ("performance", "gap", "worst-off group", "best-off group")
+    return ", ".join(f"{name} {row.text(name)}" for name in names)
+
+
+def _size(cell: Any) -> float:
+    """Return a cell's number; minus infinity if it is undefined."""
+    value = cell.value if isinstance(cell, Estimate) else float(cell)
+    return -np.inf if np.isnan(value) else value
+
+
 def task_table(rows: Sequence[Row]) -> str:
     """Return the table of a task: random and scripted policies first, then the reward-only method."""
     return markdown(rows, [title for title in COLUMNS if title != "task"])
@@ -351,11 +382,10 @@ def _change(part: float) -> str:
     return "an unknown part" if np.isnan(part) else f"{round(100 * part):+d} %"
 
 
-def _share(estimate: Estimate) -> str:
-    value, low, high = (
-        f"{round(100 * number, 0) + 0.0:.0f}" for number in (estimate.value, estimate.low, estimate.high)
-    )
-    return f"{value} % [{low}, {high}]"
+def _number(estimate: Estimate) -> str:
+    """Return a number and its interval as text."""
+    value, low, high = (round(number, 2) + 0.0 for number in (estimate.value, estimate.low, estimate.high))
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 # Figures --------------------------------------------------------------------------------------------------------------

@@ -249,8 +249,8 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
     lines = found.answer()
     assert "`parity` dominates" in lines[0] and "No other interval reaches it." in lines[0]
-    assert "keeps 80 % " in lines[1]
-    assert "best off by +0 %, and of the group that was worst off by +100 %" in lines[2]
+    assert "keeps 0.80 [" in lines[1]
+    assert "best off by +0 % of PPO's gap, and of the group that was worst off by +100 % of" in lines[2]
     assert "On 0 of 1 tasks" in lines[3]
     matched = page(board({"parity": (0.8, 0.1)})).answer()
     assert "On 1 of 1 tasks" in matched[3] and "FairLending-v0 (max-reward)" in matched[3]
@@ -274,6 +274,8 @@ def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None
     path = page(board({("parity", 0.5): (0.8, 0.1)}), without).write(tmp_path / "p")
     text = path.read_text()
     assert text.index("Which method?") < text.index("## Scores") < text.index("## FairLending-v0")
+    assert "* Reward-only PPO: performance " in text and "* Trained with the highest area, of " in text
+    assert "* Scripted rule that does not know the truth with the highest area, of " in text
     assert "| parity | 0.5 | 3 | 0.800" in text
     (scored,) = [line for line in text.splitlines() if line.startswith("| parity | 1 | ")]
     assert scored.endswith("| 0.5 (1) |")  # the strength, and on how many tasks
