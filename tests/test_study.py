@@ -278,7 +278,8 @@ def test_after_a_stop_no_command_begins() -> None:
     assert commands.run("list") == "stopped"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_study_stops_its_training_and_continues_later(tmp_path: Path, number: signal.Signals) -> None:
     study = ["study", "FairLending-v0", "-p", "horizon=30", "--seeds", "1", "--episodes", "2", "--method", "ppo"]
     study += ["--steps", "20000", "--out", str(tmp_path / "found"), "--no-progress"]
