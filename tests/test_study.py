@@ -349,6 +349,7 @@ def test_the_command_trains_and_compares_and_continues(empty_folder: Path) -> No
     assert not Path("other").exists()
 
 
+@pytest.mark.long
 def test_the_command_fails_if_a_training_has_failed(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = module.Commands.run
     monkeypatch.setattr(

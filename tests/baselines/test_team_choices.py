@@ -123,6 +123,7 @@ def test_it_learns_what_pays(world: type[Context], kind: type[DDPG]) -> None:
     assert (sampled != best).any() and (sampled == best).mean() > 0.6
 
 
+@pytest.mark.long
 def test_a_small_harvest_is_learnt() -> None:
     parameters = {**LITTLE, "horizon": 50, "observation": "extended"}
     config = team_settings(

@@ -264,7 +264,12 @@ def test_identical_policies_have_correlations_in_the_same_decisions_only(tmp_pat
     assert 0 < found["pooled SP"] < 0.05
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != AS_PRINTED])  # it learns after 50,000 steps
+@pytest.mark.parametrize(
+    "name",
+    [  # the method as printed learns after 50,000 steps
+        pytest.param(name, marks=[] if name == "PPO" else pytest.mark.long) for name in LEARNERS if name != AS_PRINTED
+    ],
+)
 def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(name: str, tmp_path: Path) -> None:
     steps = 40_000 if name in LONGER else 5000
     cell = LearnerCell(arm=Learner("hiring", name), seed=0, steps=steps, episodes=4, parameters=TINY)
