@@ -77,10 +77,17 @@ def citing(about: Mapping[str, Any]) -> str:
     }
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items()]
     entry = "\n".join(["@software{fair_envs,", *lines, "}"])
+    papers = "\n".join(f"* {reference(paper)}" for paper in about["references"])
     return (
         f"# How to cite\n\n{about['message']} The pages of [environments](environments/index.md) and "
-        f"[methods](methods.md) name the papers.\n\n```bibtex\n{entry}\n```"
+        f"[methods](methods.md) name the papers.\n\n```bibtex\n{entry}\n```\n\n## Reproduced papers\n\n{papers}"
     )
+
+
+def reference(paper: Mapping[str, Any]) -> str:
+    """Return an entry of the references in ``CITATION.cff`` as text."""
+    names = [one.get("name") or f"{one['given-names']} {one['family-names']}" for one in paper["authors"]]
+    return f"{', '.join(names)}: {paper['title']} ({paper['year']}), {paper['identifiers'][0]['value']}."
 
 
 def linked(text: str, prefix: str) -> str:

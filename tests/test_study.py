@@ -282,7 +282,7 @@ def test_after_a_stop_no_command_begins() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_study_stops_its_training_and_continues_later(tmp_path: Path, number: signal.Signals) -> None:
     study = ["study", "FairLending-v0", "-p", "horizon=30", "--seeds", "1", "--episodes", "2", "--method", "ppo"]
-    study += ["--steps", "20000", "--out", str(tmp_path / "found"), "--no-progress"]
+    study += ["--steps", "100000", "--out", str(tmp_path / "found"), "--no-progress"]
     words = [sys.executable, "-m", "fair_envs.cli", *study]
     run = tmp_path / "found" / "runs" / "ppo-0"
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
@@ -293,11 +293,11 @@ def test_a_stopped_study_stops_its_training_and_continues_later(tmp_path: Path, 
         _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert f"stopped; continue with: the same command and --out {tmp_path / 'found'}" in said
-    assert Run(run).has_checkpoint and Run(run).logged_steps() < 20000
+    assert Run(run).has_checkpoint and Run(run).logged_steps() < 100_000
     assert not (tmp_path / "found" / "comparison.md").exists()
     assert subprocess.run(words, capture_output=True, timeout=300).returncode == 0
     (found,) = read(tmp_path / "found" / "evaluations" / "ppo-0.json")
-    assert found.about["run"]["steps"] >= 20000
+    assert found.about["run"]["steps"] >= 100_000
 
 
 # The command ----------------------------------------------------------------------------------------------------------

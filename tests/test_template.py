@@ -38,11 +38,17 @@ def test_a_new_environment_keeps_its_promises_and_passes_its_own_tests(tmp_path:
     assert passed is not None and int(passed[1]) > 50, done.stdout
 
 
-@pytest.mark.parametrize("name", ["Clinic", "my clinic", "class", "_clinic", "2nd"])
+@pytest.mark.parametrize("name", ["Clinic", "my clinic", "class", "_clinic", "2nd", "clinic_", "école"])
 def test_a_name_must_be_one_of_a_package(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="name must be small letters, digits and underscores, such as 'clinic', got"):
         new_environment(name, tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["env", "task", "random"])
+def test_a_name_must_be_free(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="name must not be that of another module or class, such as 'clinic', got"):
+        new_environment(name, tmp_path / "new")
 
 
 def test_files_are_not_overwritten(tmp_path: Path) -> None:

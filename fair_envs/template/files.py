@@ -1,6 +1,8 @@
 """Writes the files of a new environment."""
 
 import keyword
+import re
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,6 +20,9 @@ FILES = {
 }
 """The written files, and the templates that they are made from."""
 
+TAKEN = ("box", "decider", "discrete", "env", "parallel", "rules", "severe", "task", "vector")
+"""Names of packages whose class would have a name that the templates use."""
+
 
 def new_environment(name: str, folder: Path | str) -> list[Path]:
     """Write a package with a small environment that works, to be changed into another one; return its files.
@@ -32,8 +37,10 @@ def new_environment(name: str, folder: Path | str) -> list[Path]:
         FileExistsError: The folder has files.
     """
     checked("name", name, str)
-    if not name.isidentifier() or name != name.lower() or keyword.iskeyword(name) or not name[0].isalpha():
+    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name) or keyword.iskeyword(name):
         raise ValueError(f"name must be small letters, digits and underscores, such as 'clinic', got {name!r}")
+    if name in sys.stdlib_module_names or name in TAKEN:
+        raise ValueError(f"name must not be that of another module or class, such as 'clinic', got {name!r}")
     out = Path(folder)
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"folder must be new or empty, got {out}")
