@@ -10,6 +10,8 @@ from fair_envs.cli.app import app
 from fair_envs.cli.shared import EnvId, Param, Seed, environment_parameters, imported_id, new_path, refuse
 from fair_envs.support.progress import progress_bar
 
+FILMS = (".gif", ".webp", ".mp4")  # the last one needs a further package of imageio
+
 
 @app.command()
 def play(
@@ -35,6 +37,8 @@ def play(
     """
     from fair_envs.cli import playing
 
+    if gif is not None and gif.suffix.lower() not in FILMS:
+        raise ValueError(f"gif must end with {' or '.join(FILMS)}, got {str(gif)!r}")
     if gif is not None:
         refuse({"agent": agent}, of="an animation, in which the policy controls all agents")
     rules, player = world_and_policy(imported_id(env_id), param, policy=policy)

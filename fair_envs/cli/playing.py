@@ -103,7 +103,8 @@ def agent_index(rules: Rules, agent: str) -> int | None:
     if agent == "none":
         return None
     if agent not in names:
-        raise ValueError(f"agent must be none or one of agent_0 to {names[-1]}, got {agent!r}")
+        known = f"one of agent_0 to {names[-1]}" if len(names) > 1 else names[0]
+        raise ValueError(f"agent must be none or {known}, got {agent!r}")
     return names.index(agent)
 
 
