@@ -165,11 +165,14 @@ def prepared(
     An environment that is given by its id has the parameters of the training if the policy is a run. For the arguments
     and errors, see `fair_envs.assessment.evaluate`.
     """
-    system = _system(env, policy, task=task, parameters=parameters)
+    system, likely = (
+        _system(env, policy, task=task, parameters=parameters),
+        checked("deterministic", deterministic, bool),
+    )
     if isinstance(policy, str) and policy == "random" and system.env is not None and not system.rules.multi_agent:
         return system, RandomPolicy(system.rules, space=system.env.action_space)  # a wrapper may have changed it
     with naming_task_parameters(system.task, system.env_id, system.parameters if isinstance(env, str) else {}):
-        return system, policy_of(policy, system.rules, deterministic=checked("deterministic", deterministic, bool))
+        return system, policy_of(policy, system.rules, deterministic=likely)
 
 
 def _system(env: Any, policy: Any, *, task: Task | str | None, parameters: Mapping[str, Any] | None) -> System:

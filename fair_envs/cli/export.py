@@ -113,15 +113,14 @@ def write(side: Side, form: str, place: Any, *, labels: Any, each: Any) -> None:
     from fair_envs.assessment.played import exactly
 
     (name,) = side.policies
-    env = exactly(side.env_id, side.own[name])
-    numbers: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "deterministic": side.deterministic}
-    numbers["each"] = each
+    own, likely = side.own[name], side.deterministic
+    numbers: dict[str, Any] = {"episodes": side.episodes, "seed": side.seed, "deterministic": likely, "each": each}
     if form == "minari":
-        export_minari(side.env_id, name, place, parameters=side.own[name], **numbers)
+        export_minari(side.env_id, name, place, parameters=own, **numbers)
     elif form == "pycfrl":
-        save_table(export_pycfrl(env, name, **numbers), place)
+        save_table(export_pycfrl(exactly(side.env_id, own), name, **numbers), place)
     else:
-        save_table(export(env, name, **numbers, labels=labels), place, form=form)
+        save_table(export(exactly(side.env_id, own), name, **numbers, labels=labels), place, form=form)
 
 
 def check_suffix(out: Path | None, form: str) -> None:

@@ -85,7 +85,7 @@ class InWords(Policy):
         )
 
     def decision(self, answer: str) -> int | None:
-        """Return the action that the last line of an answer is; None: it is none."""
+        """Return the action that the last line of an answer names; None: it names no decision."""
         last = (answer.strip().splitlines() or [""])[-1]
         for action, name in enumerate(self.decisions):
             if re.fullmatch(rf"\W*(?:(?:{'|'.join(BEFORE)})\W+)*{re.escape(name)}\W*", last, re.IGNORECASE):

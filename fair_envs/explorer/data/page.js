@@ -71,8 +71,9 @@ function axes(x, y, [left, right], [bottom, top], [xLow, xHigh], [yLow, yHigh], 
     svg("text", {x: left, y: top - 10}, yLabel));
 }
 const extent = values => { const v = values.filter(known); return v.length ? [Math.min(...v), Math.max(...v)] : [0, 1]; };
-const width = text => 6.7 * text.length; // of a label, about
-const shortened = (text, most) => width(text) <= most ? text : `${text.slice(0, Math.max(1, Math.floor(most / 6.7) - 1))}…`;
+const LETTER = 6.7; // about the width of a letter
+const width = text => LETTER * text.length;
+const shortened = (text, most) => width(text) <= most ? text : `${text.slice(0, Math.max(1, Math.floor(most / LETTER) - 1))}…`;
 const padded = ([low, high], by = .06) => { const d = (high - low || Math.abs(high) || 1) * by; return [low - d, high + d]; };
 
 /** Let one button of a line be the tab stop, from which the arrow keys go to the others. */
@@ -376,9 +377,10 @@ function debug(view) {
       `The first decision that differs is in step ${first}; ${found.differs.length} of ${steps * e.action[0].length} decisions differ.${own} Outcomes of the groups in these steps: ${groups.join(", ") || "unchanged"}.`);
     const cell = (t, changed) => { const a = changed && other.has(`${t}/0`) ? other.get(`${t}/0`) : e.action[t][0], differs = changed && other.has(`${t}/0`);
       return el("button", {class: `${a === DATA.favourable ? "yes" : "no"}${differs ? " differs" : ""}${change.kind && t === place && !DATA.agents ? " now" : ""}`, title: `step ${t}: ${groupOf(e.group[t][0])}, ${nameOf(a)}${differs ? ", differs" : ""}`, "aria-label": `step ${t}, ${nameOf(a)}${differs ? ", differs" : ""}`, onclick: () => { if (!DATA.agents && change.places[t]) { place = t; prepare(); lines.querySelectorAll(".line")[changed ? 1 : 0].children[t].focus(); } }}, a === DATA.favourable ? "+" : "−"); };
-    if (one) replace(lines, el("h3", {}, "As it was"), el("div", {class: "line"}, e.action.map((_, t) => cell(t, false))), el("h3", {}, "With the change"), el("div", {class: "line"}, e.action.map((_, t) => cell(t, true))));
-    if (one) lines.querySelectorAll(".line").forEach(line => walked(line, DATA.agents ? 0 : place));
-    else {
+    if (one) {
+      replace(lines, el("h3", {}, "As it was"), el("div", {class: "line"}, e.action.map((_, t) => cell(t, false))), el("h3", {}, "With the change"), el("div", {class: "line"}, e.action.map((_, t) => cell(t, true))));
+      lines.querySelectorAll(".line").forEach(line => walked(line, DATA.agents ? 0 : place));
+    } else {
       const counts = e.action.map((_, t) => found.differs.filter(([s]) => s === t).length), w = 720, h = 170, x = scale(0, steps, 50, w - 20), y = scale(0, Math.max(1, ...counts), 130, 20);
       replace(lines, svg("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": "Number of decisions that differ in each step"}, axes(x, y, [50, w - 20], [130, 20], [0, steps], [0, Math.max(1, ...counts)], "step", "decisions that differ"),
         counts.map((n, t) => n ? svg("rect", {x: x(t), y: y(n), width: Math.max(2, x(1) - x(0) - 1), height: 130 - y(n), fill: "#a02c2c"}) : null)));
