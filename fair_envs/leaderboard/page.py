@@ -173,7 +173,7 @@ class Page:
         trained = {name: one for name, one in self.scores.items() if name != AGAIN}
         lines = self._best(trained) if trained else ["No task has scores."]
         matched = {board.env_id: board.matched() for board in self.boards}
-        found = [f"{env_id} ({', '.join(names)})" for env_id, names in matched.items() if names]
+        found = [f"{env_id} ({', '.join(f'`{name}`' for name in names)})" for env_id, names in matched.items() if names]
         lines.append(
             f"**Where does a simple rule do about as well?** On {len(found)} of {self._tasks}, a scripted "
             "rule that does not know the truth about the people it decides on does about as well as the best trained "
@@ -217,11 +217,11 @@ class Page:
         unranked = f" Not ranked, because they run on fewer tasks: {', '.join(fewer)}." if fewer else ""
         return [
             f"**Which method?** On average over tasks, `{best}` dominates the largest part of the room between unfair "
-            f"and fair: an area of {_number(score.area)} (0: reward-only PPO, 1: its performance without a gap; "
-            f"interquartile mean over scored tasks, n = {score.tasks}). Another method may be better on one of them: "
-            f"see its section. {others if rivals else 'No other interval reaches it.'}{unranked}",
-            f"**What does it cost?** `{best}` keeps {_number(score.performance)} of PPO's performance above random, "
-            f"and {_number(score.unfairness)} of PPO's gap (1: all of it).",
+            f"and fair: an area of {tables.show(score.area, digits=2)} (0: reward-only PPO, 1: its performance without "
+            f"a gap; interquartile mean over scored tasks, n = {score.tasks}). On a single task, another method may be "
+            f"better: see the task's section. {others if rivals else 'No other interval reaches it.'}{unranked}",
+            f"**What does it cost?** `{best}` reaches {_percent(score.performance)} of PPO's performance above random, "
+            f"and has {_percent(score.unfairness)} of PPO's gap.",
             f"**Who pays?** On average over tasks, `{best}` changes the rate of the group that was best off by "
             f"{_change(-score.loss)} of PPO's gap, and of the group that was worst off by {_change(score.gain)} of "
             "PPO's gap. Negative changes are losses.",
@@ -382,10 +382,10 @@ def _change(part: float) -> str:
     return "an unknown part" if np.isnan(part) else f"{round(100 * part):+d} %"
 
 
-def _number(estimate: Estimate) -> str:
-    """Return a number and its interval as text."""
-    value, low, high = (round(number, 2) + 0.0 for number in (estimate.value, estimate.low, estimate.high))
-    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+def _percent(estimate: Estimate) -> str:
+    """Return a part and its interval as text."""
+    value, low, high = (f"{100 * number:.0f}" for number in (estimate.value, estimate.low, estimate.high))
+    return f"{value} % [{low}, {high}]"
 
 
 # Figures --------------------------------------------------------------------------------------------------------------

@@ -249,11 +249,11 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
     lines = found.answer()
     assert "`parity` dominates" in lines[0] and "No other interval reaches it." in lines[0]
-    assert "keeps 0.80 [" in lines[1]
+    assert "reaches 80 % [" in lines[1]
     assert "best off by +0 % of PPO's gap, and of the group that was worst off by +100 % of" in lines[2]
     assert "On 0 of 1 tasks" in lines[3]
     matched = page(board({"parity": (0.8, 0.1)})).answer()
-    assert "On 1 of 1 tasks" in matched[3] and "FairLending-v0 (max-reward)" in matched[3]
+    assert "On 1 of 1 tasks" in matched[3] and "FairLending-v0 (`max-reward`)" in matched[3]
 
 
 def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:

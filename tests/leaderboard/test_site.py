@@ -40,6 +40,14 @@ def small() -> Page:
     return page(lending, board(task=HIRING), FairFraud=Coverage(2, 5))
 
 
+def test_the_readme_begins_its_results_with_the_answer_of_the_stored_leaderboard(pages: Any) -> None:
+    found, readme = pages.leaderboard(), (DOCS.parent / "README.md").read_text()
+    about = readme.partition("## Results at a glance\n")[2].strip().partition("\n")[0]
+    assert ("**It is preliminary**" in about) == bool(found.missing)
+    assert {env_id for env_id in found.coverage if env_id in about} == {board.env_id for board in found.boards}
+    assert "\n".join(f"* {line}" for line in found.found()) in readme
+
+
 @pytest.fixture(scope="module")
 def file(pages: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page in a small website with the theme of the whole one."""
