@@ -19,13 +19,14 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from fair_envs.core import Rules
-from fair_envs.core.interactions import PERSONAL, FairSpec, columns
+from fair_envs.core.interactions import PERSONAL, columns
 from fair_envs.faces.focal import RandomPartners
 from fair_envs.metrics.history import History
 from fair_envs.registration import TABLE, find, make_rules, make_sb3
 from fair_envs.support.aliases import Flags, Floats, Floats32
 from fair_envs.testing.cases import INTERFACES, Case
 from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, HideSensitive, SocialReward
+from fair_envs.wrappers.adapters.own import fair_spec_of
 
 Info = Mapping[str, Any]
 
@@ -104,19 +105,6 @@ def rules_of(env_id: str) -> type[Rules] | None:
     if name not in gym.registry:
         raise ValueError(f"id must be one of {', '.join(sorted(TABLE))} or registered by its module, got {env_id!r}")
     return None
-
-
-def fair_spec_of(env: Any) -> FairSpec:
-    """Return the spec of a Gymnasium environment.
-
-    Raises:
-        ValueError: The environment has none.
-    """
-    own = getattr(env.unwrapped, "fair_spec", None)
-    spec = env.get_wrapper_attr("fair_spec") if own is None and env.has_wrapper_attr("fair_spec") else own
-    if not isinstance(spec, FairSpec):
-        raise ValueError(f"id must be of an environment with a FairSpec as fair_spec, got {env} with {spec!r}")
-    return spec
 
 
 def known_actions(space: gym.Space[Any]) -> gym.Space[Any]:

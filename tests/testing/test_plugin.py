@@ -70,7 +70,10 @@ def test_all_interfaces_and_variants_of_rules_are_tested(pytester: pytest.Pytest
 @pytest.mark.parametrize(
     ("env_id", "line"),
     [
-        (f"{DESK}:BareDesk-v0", "fair-envs: id must be of an environment with a FairSpec as fair_spec, got *"),
+        (
+            f"{DESK}:BareDesk-v0",
+            "fair-envs: env must have a FairSpec as fair_spec, * got BareDesk-v0 with no fair_spec",
+        ),
         ("FairFishing-v0", "fair-envs: id must be one of FairAttention-v0, *, got 'FairFishing-v0'"),
         ("nowhere:Env-v0", "fair-envs: No module named 'nowhere'"),
     ],

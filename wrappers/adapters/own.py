@@ -61,14 +61,24 @@ def own_rules(env: Any) -> OwnRules:
     Raises:
         ValueError: It has no ``fair_spec``.
     """
+    spaces = env.observation_space, env.action_space
+    return OwnRules(type(env.unwrapped).__name__, fair_spec_of(env), spaces=spaces, env_id=id_of_env(env))
+
+
+def fair_spec_of(env: Any) -> FairSpec:
+    """Return the spec of a Gymnasium environment, as changed by its wrappers.
+
+    Raises:
+        ValueError: It has none.
+    """
     spec = env.get_wrapper_attr("fair_spec") if env.has_wrapper_attr("fair_spec") else None
     if not isinstance(spec, FairSpec):
+        found = "no fair_spec" if spec is None else repr(spec)
         raise ValueError(
-            "env must have a FairSpec as fair_spec, which the wrapper Annotate adds, got "
-            f"{type(env.unwrapped).__name__} without one"
+            "env must have a FairSpec as fair_spec, which the wrapper Annotate adds (docs/own-environment.md), got "
+            f"{id_of_env(env) or type(env.unwrapped).__name__} with {found}"
         )
-    spaces = env.observation_space, env.action_space
-    return OwnRules(type(env.unwrapped).__name__, spec, spaces=spaces, env_id=id_of_env(env))
+    return spec
 
 
 def id_of_env(env: Any) -> str:

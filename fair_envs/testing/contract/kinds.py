@@ -16,7 +16,8 @@ from fair_envs.faces.window import Window
 from fair_envs.registration import find, make_rules
 from fair_envs.testing.cases import Case
 from fair_envs.testing.checks import Schema, schema
-from fair_envs.testing.players import World, fair_spec_of, rules_of
+from fair_envs.testing.players import World, rules_of
+from fair_envs.wrappers.adapters.own import fair_spec_of
 
 HORIZON = 7
 """Steps of an episode, for environments made of rules."""

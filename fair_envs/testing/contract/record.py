@@ -7,7 +7,7 @@ from gymnasium.utils.env_checker import check_env
 from fair_envs.testing.checks import assert_same, check_facts, check_observations, check_schema
 from fair_envs.testing.contract.kinds import HORIZON, Kind, draws, expected_info, play_single, single
 from fair_envs.testing.contract.kinds import no_window as no_window
-from fair_envs.testing.players import fair_spec_of
+from fair_envs.wrappers.adapters.own import fair_spec_of
 
 
 def comparable(kind: Kind, played: list[Any]) -> list[Any]:
