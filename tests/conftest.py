@@ -10,6 +10,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+ROOT = Path(__file__).parent
+
 for variable, value in {"SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}.items():
     os.environ.setdefault(variable, value)
 
@@ -25,8 +27,13 @@ gc.disable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the file that takes longest, for which the other processes would wait at the end."""
-    items.sort(key=lambda item: item.path.name != "test_evaluation.py")
+    """Begin with the file that takes longest, for which the other processes would wait at the end.
+
+    It compiles every environment. Beside it runs what does not, so that no two processes compile the same.
+    """
+    first = ["assessment/test_evaluation.py", "test_compilation.py", "test_packaging.py", "test_layers.py"]
+    places = {ROOT / name: place for place, name in enumerate(first)}
+    items.sort(key=lambda item: places.get(item.path, len(first)))
 
 
 def pytest_collection_finish() -> None:

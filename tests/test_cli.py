@@ -920,6 +920,7 @@ def test_another_attribute_is_looked_at_if_it_is_named() -> None:
     assert {key[1] for key in found} == {"demographic_parity", "conditional_parity", "total_return"}
 
 
+@pytest.mark.long
 def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
     options = (ENV_ID, *TINY_OPTIONS, "--policy", "random", "--policy", f"{HERE}:still", "--form", "difference")
     for jobs in (1, 2):

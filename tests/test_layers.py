@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
@@ -60,6 +61,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 HEAVY = ("matplotlib", "numba", "pygame", "scipy", "stable_baselines3", "torch")
 
 
+@cache
 def module_files() -> dict[str, Path]:
     """Return the file of every module of the package, those behind the links included."""
     files = {}

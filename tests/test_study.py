@@ -327,6 +327,7 @@ def test_a_study_of_an_unknown_environment_or_without_episodes_is_refused() -> N
         Study(env_id="FairLending-v0", parameters={"horizonn": 30})
 
 
+@pytest.mark.long
 def test_the_command_trains_and_compares_and_continues(empty_folder: Path) -> None:
     options = ("-p", "horizon=30", "--steps", "64", "--seeds", "1", "--episodes", "2", "--method", "ppo")
     said = Said("study", "FairLending-v0", *options, "--no-progress", "--out", "found")

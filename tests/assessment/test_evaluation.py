@@ -24,9 +24,9 @@ from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import Task
 from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, SocialReward
 from tests.assessment.office import SPEC, Office, coin, correct, to_the_north
+from tests.helpers import LITTLE
 from tests.test_cli import Said
 
-LITTLE: dict[str, Any] = {"agents": 6, "horizon": 40}
 LOANS: dict[str, Any] = {"horizon": 100}
 QUICK: dict[str, Any] = {"shuffles": 10}
 
@@ -348,7 +348,7 @@ def test_each_agent_can_have_a_function() -> None:
     agents = LITTLE["agents"]
     policies = {f"agent_{k}": eager if k % 2 else still for k in range(agents)}
     own: dict[str, Any] = {"parameters": LITTLE, "episodes": 2}
-    same = evaluate("FairHarvest-v0", lambda o, u: np.tile([0, 5], (len(u), agents))[:, :agents], **own, **QUICK)
+    same = evaluate("FairHarvest-v0", lambda o, u: np.tile([0, 5], (len(u), agents // 2)), **own, **QUICK)
     assert evaluate("FairHarvest-v0", policies, **own, **QUICK).rates == same.rates
     for wrong, message in (
         ({**policies, "agent_99": still}, "policy must be of the agents agent_0 to agent_., got 'agent_99'"),
@@ -369,7 +369,7 @@ def test_intervals_of_twins_have_the_given_level() -> None:
 
 
 def test_agents_with_half_the_speed_would_earn_more_without_it() -> None:
-    found = evaluate("FairHarvest-v0", "random", episodes=6, parameters={"agents": 10, "horizon": 200}, **QUICK)
+    found = evaluate("FairHarvest-v0", "random", episodes=6, parameters={**LITTLE, "horizon": 200}, **QUICK)
     change = found.row("twin")
     assert change.name == "change of return without half_speed" and change.estimate.low > 0
 

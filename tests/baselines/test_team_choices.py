@@ -112,7 +112,15 @@ RATES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("world", "kind"), [(Context, DDPG), (Context, FairE), (Context, FairER), (Both, DDPG)])
+@pytest.mark.parametrize(
+    ("world", "kind"),
+    [
+        (Context, FairER),
+        (Both, DDPG),
+        pytest.param(Context, DDPG, marks=pytest.mark.long),
+        pytest.param(Context, FairE, marks=pytest.mark.long),
+    ],
+)
 def test_it_learns_what_pays(world: type[Context], kind: type[DDPG]) -> None:
     model = team(kind, DummyVecEnv([world] * 8), agents=2, **RATES).learn(7000)
     shown = np.random.default_rng(0).uniform(-1, 1, (1000, 2)).astype(np.float32)

@@ -13,10 +13,10 @@ from fair_envs.envs.harvest import env as turn_based
 from fair_envs.envs.harvest import parallel_env as harvest
 from fair_envs.registration import TABLE, make_rules
 from fair_envs.wrappers import ReportActionMasks
-from tests.helpers import assert_same
+from tests.helpers import LITTLE, assert_same
 
 MASKED = {
-    "FairHarvest-v0": {"width": 4, "height": 5, "agents": 6, "red_bushes": 2, "blue_bushes": 2},
+    "FairHarvest-v0": LITTLE,
     "FairTraffic-v0": {"horizon": 400},
     "FairEpidemic-v0": {},
 }
@@ -89,7 +89,7 @@ def test_each_world_has_the_masks_of_its_rules() -> None:
     worlds = [{"invalid_action": "noop"}, {"invalid_action": "resample"}]
     env: Any = fair_envs.make_sb3("FairHarvest-v0", n_envs=1, seed=0, worlds=worlds, **MASKED["FairHarvest-v0"])  # type: ignore[arg-type]
     env.reset()
-    first, second = env.action_masks().reshape(2, 6, 8)
+    first, second = env.action_masks().reshape(2, 8, 8)
     assert not first.all() and second.all()
 
 
@@ -106,7 +106,7 @@ def test_each_interface_has_its_own_masks() -> None:
     lanes = Lanes(make_rules("FairHarvest-v0", **size), 2)
     lanes.seed(5)
     lanes.restart()
-    masks = lanes.rules.action_masks(lanes.records)  # (2, 6, 8)
+    masks = lanes.rules.action_masks(lanes.records)  # (2, 8, 8)
     assert not masks.all()
     single: Any = gym.make("FairHarvest-v0", **size)
     single.reset(seed=5)
@@ -133,7 +133,7 @@ def test_masks_are_reported_in_the_info_of_each_interface() -> None:
     batch: Any = ReportActionMasks(gym.make_vec("FairHarvest-v0", num_envs=2, **size))
     agents: Any = ReportActionMasks(harvest(**size))
     several: Any = ReportActionMasks(gym.make("FairEpidemic-v0", vaccines=2))
-    shapes = ((single, (6, 8)), (focal, (8,)), (alone, (35,)), (several, (2, 35)), (batch, (2, 6, 8)))
+    shapes = ((single, (8, 8)), (focal, (8,)), (alone, (35,)), (several, (2, 35)), (batch, (2, 8, 8)))
     for env, shape in shapes:
         info = env.reset(seed=5)[1]
         for _ in range(3):
@@ -147,7 +147,7 @@ def test_masks_are_reported_in_the_info_of_each_interface() -> None:
         infos = agents.step({name: agents.action_space(name).sample() for name in agents.agents})[4]
     rows: Any = ReportActionMasks(fair_envs.make_sb3("FairHarvest-v0", n_envs=2, seed=5, infos="record", **size))
     rows.reset()
-    infos = rows.step(np.zeros(12, int))[3]
+    infos = rows.step(np.zeros(16, int))[3]
     assert_same(np.stack([info["action_mask"] for info in infos]), rows.venv.action_masks())
 
 

@@ -189,6 +189,7 @@ def verified(place: Path) -> board.Verified:
     return board.verify_entry(place, scale="smoke")
 
 
+@pytest.mark.long
 def test_an_entry_with_a_function_is_verified(tmp_path: Path) -> None:
     place = entry(tmp_path / "mine", f"{__name__}:accept_good_scores")
     claimed = verified(place)

@@ -218,6 +218,7 @@ def test_learning_curves_of_all_seeds_have_the_same_places() -> None:
 # -------------------------------------------------------------------------------------------------- tests
 
 
+@pytest.mark.long
 def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path) -> None:
     found = simple("fraud", "never checks", tmp_path, episodes=12)
     assert 720 < found["total R"] < 800  # published: 769, of 834 to 1000 payments

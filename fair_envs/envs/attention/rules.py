@@ -42,6 +42,7 @@ SEEN, OCCURRED, SENT = range(3)  # quantities summed over a lane's window; units
 WORDS = 4  # random words per draw
 MOST_AT_ONCE = 256.0  # largest mean of a Poisson number drawn from one word
 TRACE = 128  # number of rates stored for the picture
+SHORT = 512  # steps; episodes up to this length share a layout, and so the compiled code
 LARGEST_RATE = 1e4  # upper limit of all rates
 LARGEST_COUNT = 2**15 - 1  # most incidents at a location in a step; the largest rate and weight stay far below
 OWN = "own"
@@ -551,7 +552,7 @@ class Attention(Rules):
 
     def lane(self, params: AttentionParams) -> list[tuple[Any, ...]]:
         """Return the fields of one lane."""
-        locations, window = params.locations, min(params.window, params.horizon)
+        locations, window = params.locations, min(params.window, max(params.horizon, SHORT))
         row, kinds = len(columns_of(params)) * locations, 3 if params.share_penalty > 0 else 2
         return [
             ("rates", np.float64, locations),  # mean incidents of the coming step
