@@ -188,7 +188,7 @@ def _chosen(system: System, step: Transition, individuals: int) -> dict[str, NDA
     Under focal control, what the other agents chose is not known: there is none either.
     """
     rules, env = system.rules, system.env
-    space = rules.action_space(rules.params) if env is None else env.action_space
+    space = system.action_space
     if rules.spec.one_person and isinstance(space, gym.spaces.Discrete) and space.n == rules.spec.actions:
         return {}
     if env is not None and getattr(env.unwrapped, "focal_agent", None) is not None:

@@ -71,6 +71,11 @@ class System:
         return found
 
     @property
+    def action_space(self) -> gym.Space[Any]:
+        """The space of the actions in a step, as changed by wrappers; that of one agent where lanes are played."""
+        return self.rules.action_space(self.rules.params) if self.env is None else self.env.action_space
+
+    @property
     def reward_wrapper(self) -> str:
         """The name of a wrapper that may change the rewards that the evaluation reads; empty: there is none."""
         own = self.env is None or isinstance(getattr(self.env.unwrapped, "lanes", None), Lanes)
@@ -165,12 +170,10 @@ def prepared(
     An environment that is given by its id has the parameters of the training if the policy is a run. For the arguments
     and errors, see `fair_envs.assessment.evaluate`.
     """
-    system, likely = (
-        _system(env, policy, task=task, parameters=parameters),
-        checked("deterministic", deterministic, bool),
-    )
-    if isinstance(policy, str) and policy == "random" and system.env is not None and not system.rules.multi_agent:
-        return system, RandomPolicy(system.rules, space=system.env.action_space)  # a wrapper may have changed it
+    system = _system(env, policy, task=task, parameters=parameters)
+    likely = checked("deterministic", deterministic, bool)
+    if isinstance(policy, str) and policy == "random" and not system.rules.multi_agent:
+        return system, RandomPolicy(system.rules, space=system.action_space)
     with naming_task_parameters(system.task, system.env_id, system.parameters if isinstance(env, str) else {}):
         return system, policy_of(policy, system.rules, deterministic=likely)
 
