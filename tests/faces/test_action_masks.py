@@ -87,7 +87,7 @@ def test_vaccines_that_the_published_code_shows_are_not_masked() -> None:
 
 def test_each_world_has_the_masks_of_its_rules() -> None:
     worlds = [{"invalid_action": "noop"}, {"invalid_action": "resample"}]
-    env: Any = fair_envs.make_sb3("FairHarvest-v0", n_envs=1, seed=0, worlds=worlds, **MASKED["FairHarvest-v0"])  # type: ignore[arg-type]
+    env: Any = fair_envs.make_sb3("FairHarvest-v0", n_envs=1, seed=0, worlds=worlds, **MASKED["FairHarvest-v0"])
     env.reset()
     first, second = env.action_masks().reshape(2, 8, 8)
     assert not first.all() and second.all()
@@ -180,7 +180,7 @@ def test_maskable_ppo_learns(rows: Any) -> None:
     contrib: Any = pytest.importorskip("sb3_contrib", reason="needs the extra 'baselines'")
     from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
 
-    env: Any = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, rows=rows, seed=0, **MASKED["FairHarvest-v0"])  # type: ignore[arg-type]
+    env: Any = fair_envs.make_sb3("FairHarvest-v0", n_envs=2, rows=rows, seed=0, **MASKED["FairHarvest-v0"])
     assert is_masking_supported(env)
     env.reset()
     masks = env.lanes.rules.action_masks(env.lanes.records)
