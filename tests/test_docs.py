@@ -65,7 +65,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the repository with the tutorial's environment."""
     copy = tmp_path_factory.mktemp("checkout")
     for name in ("fair_envs", "wrappers", "baselines", "tests", "docs"):
-        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        skipped = shutil.ignore_patterns("__pycache__", "_build", "api", "environments")  # a build may be under way
+        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=skipped)
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, copy / name)
     follow_the_tutorial(copy)

@@ -39,16 +39,7 @@ from fair_envs.evaluation.policy import Act
 from fair_envs.evaluation.systems import WELFARE
 from fair_envs.metrics.intervals import Estimate, check_level, mean_interval, share_interval
 from fair_envs.metrics.measures import Measure, check_without_probs
-from fair_envs.metrics.rates import (
-    ERROR_SHARE,
-    FALSE_POSITIVE,
-    NEGATIVE_VALUE,
-    POSITIVE_VALUE,
-    RATES,
-    TRUE_POSITIVE,
-    Rate,
-    RateMeasure,
-)
+from fair_envs.metrics.rates import COMPARED, RATES, Rate, RateMeasure
 from fair_envs.support.aliases import Floats, Ints, OnProgress
 from fair_envs.support.parameters import NonNegativeInt, checked
 from fair_envs.support.seeds import TEST_SEEDS
@@ -62,14 +53,6 @@ SHUFFLED = "shuffled gaps"  # in `Evaluation.of_episodes`
 COURSE, TIMES_OF_COURSE = "course", "times of the course"  # there
 STRATA = "strata: "  # there, before the name of a legitimate factor
 TIMES = 50  # points of the curve of the gap
-
-NOTIONS: Mapping[str, tuple[Rate, ...]] = {
-    **{name: (rate,) for name, rate in RATES.items()},
-    "treatment_equality": (ERROR_SHARE,),
-    "equalized_odds": (FALSE_POSITIVE, TRUE_POSITIVE),
-    "conditional_use_accuracy_equality": (NEGATIVE_VALUE, POSITIVE_VALUE),
-}
-"""The rates that each group notion compares."""
 
 WithTwins = bool | Literal["auto"]
 
@@ -287,7 +270,7 @@ class Plan:
     def _supported(self) -> Iterator[tuple[str, tuple[Rate, ...]]]:
         """Yield the group notions that the record supports, with their rates."""
         spec, of_agents = self.seen.spec, self.seen.multi_agent
-        for name, rates in NOTIONS.items():
+        for name, rates in COMPARED.items():
             if name == "needs_met" and not spec.amounts:
                 continue  # it is equal opportunity then
             try:
@@ -539,7 +522,7 @@ def _signed(section: str, name: str, grouping: Grouping, rate: int, *, prefix: s
 
 def rates_in(measure: Measure) -> tuple[Rate, ...]:
     """Return the rates that a measure compares; empty if it compares something else."""
-    return (measure.rate,) if isinstance(measure, RateMeasure) else NOTIONS.get(measure.name, ())
+    return (measure.rate,) if isinstance(measure, RateMeasure) else COMPARED.get(measure.name, ())
 
 
 def _mean_of(values: Floats) -> float:

@@ -16,7 +16,7 @@ import fair_envs
 from fair_envs.assessment.played import listed, set_by_task
 from fair_envs.evaluation.reports import short
 from fair_envs.metrics import Estimate
-from fair_envs.metrics.rates import RATES
+from fair_envs.metrics.rates import COMPARED
 from fair_envs.support.aliases import Floats
 from fair_envs.support.files import damaged, read_json, replace_file
 from fair_envs.tasks import TASKS
@@ -309,10 +309,9 @@ def reading(one: Evaluation, *others: Evaluation, main: bool = False) -> list[st
 def compared(found: Sequence[Evaluation]) -> Iterator[str]:
     """Yield which rates the notions in the table compare: their units differ."""
     names = dict.fromkeys(row.name for one in found for row in one.rows if row.section == "notion")
-    rates = [(name, RATES[name]) for name in names if name in RATES]
-    if rates:
-        told = (f"{name}: {rate.name} ({rate.benefit} / {rate.demand})" for name, rate in rates)
-        yield f"Notions compare these rates of groups: {'; '.join(told)}."
+    told = [f"{name}: {' and '.join(rate.name for rate in COMPARED[name])}" for name in names if name in COMPARED]
+    if told:
+        yield f"What notions compare between groups (see docs/fairness.md): {'; '.join(told)}."
 
 
 def acting(found: Sequence[Evaluation]) -> Iterator[str]:

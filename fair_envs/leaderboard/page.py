@@ -1,7 +1,7 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from fair_envs.leaderboard.jobs import (
     scales,
 )
 from fair_envs.leaderboard.rows import BOUND, COLUMNS, Row, as_json, markdown, rows_of
-from fair_envs.leaderboard.scores import Score, TaskBoard, boards_of, scores
+from fair_envs.leaderboard.scores import Score, TaskBoard, TaskScore, boards_of, scores
 from fair_envs.metrics import Estimate
 from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import write_json
@@ -172,13 +172,14 @@ class Page:
             return []
         trained = {name: one for name, one in self.scores.items() if name != AGAIN}
         lines = self._best(trained) if trained else ["No task has scores."]
-        matched = {board.env_id: board.matched() for board in self.boards}
-        found = [f"{env_id} ({', '.join(f'`{name}`' for name in names)})" for env_id, names in matched.items() if names]
-        lines.append(
-            f"**Where does a simple rule do about as well?** On {len(found)} of {self._tasks}, a scripted "
-            "rule that does not know the truth about the people it decides on does about as well as the best trained "
-            "method, or better" + (f": {'; '.join(found)}." if found else ".")
-        )
+        if scored := [board for board in self.boards if not board.unscored]:
+            matched = {board.env_id: board.matched() for board in scored}
+            found = [f"{env_id} ({listed(names)})" for env_id, names in matched.items() if names]
+            lines.append(
+                f"**Where does a simple rule do about as well?** On {len(found)} of {len(scored)} tasks with scores, a "
+                "scripted rule that does not know the truth about the people it decides on does about as well as the "
+                "best trained method, or better" + (f": {'; '.join(found)}." if found else ".")
+            )
         lines.append(self._dominating())
         unscored = [f"{board.env_id}: {board.unscored}" for board in self.boards if board.unscored]
         if unscored:
@@ -199,9 +200,9 @@ class Page:
                 best = max(rules, key=lambda name: rules[name])
                 found.append(f"{board.env_id} (`{best}`: {rules[best]} of {trained} trained arms)")
         return (
-            f"**Where is a simple rule better for everyone?** On {len(found)} of {self._tasks}, a scripted "
-            "rule performs at least as well as some trained arms and gives every group at least as much, by means over "
-            "seeds" + (f": {'; '.join(found)}." if found else ".")
+            f"**Where is a simple rule at least as good for everyone?** On {len(found)} of {self._tasks}, a scripted "
+            "rule performs at least as well as some trained arms (methods and strengths) and gives every group at "
+            "least as much, by means over seeds" + (f": {'; '.join(found)}." if found else ".")
         )
 
     def _best(self, trained: Mapping[str, Score]) -> list[str]:
@@ -212,19 +213,20 @@ class Page:
             for name, one in trained.items()
             if name != best and one.tasks == score.tasks and one.area.high >= score.area.low
         ]
-        others = f"Not clearly worse: {', '.join(f'`{name}`' for name in rivals[:TOP])}."
-        fewer = [f"`{name}`" for name, one in trained.items() if one.tasks < score.tasks]
-        unranked = f" Not ranked, because they run on fewer tasks: {', '.join(fewer)}." if fewer else ""
+        worst = ", ".join(f"`{name}` ({trained[name].lowest()})" for name in rivals[:TOP])
+        others = f"Not clearly worse on average, with the lowest area on a task: {worst}."
+        fewer = [name for name, one in trained.items() if one.tasks < score.tasks]
+        unranked = f" Not ranked, because they run on fewer tasks: {listed(fewer)}." if fewer else ""
         return [
             f"**Which method?** On average over tasks, `{best}` dominates the largest part of the room between unfair "
             f"and fair: an area of {tables.show(score.area, digits=2)} (0: reward-only PPO, 1: its performance without "
-            f"a gap; interquartile mean over scored tasks, n = {score.tasks}). On a single task, another method may be "
-            f"better: see the task's section. {others if rivals else 'No other interval reaches it.'}{unranked}",
+            f"a gap; interquartile mean over scored tasks, n = {score.tasks}; on single tasks {_span(score, 'area')}). "
+            f"{others if rivals else 'No other interval reaches it.'}{unranked}",
             f"**What does it cost?** `{best}` reaches {_percent(score.performance)} of PPO's performance above random, "
             f"and has {_percent(score.unfairness)} of PPO's gap.",
             f"**Who pays?** On average over tasks, `{best}` changes the rate of the group that was best off by "
-            f"{_change(-score.loss)} of PPO's gap, and of the group that was worst off by {_change(score.gain)} of "
-            "PPO's gap. Negative changes are losses.",
+            f"{_change(score.mean('ahead'))} of PPO's gap ({_span(score, 'ahead')}), and of the group that was worst "
+            f"off by {_change(score.mean('behind'))} ({_span(score, 'behind')}). Negative changes are losses.",
         ]
 
     def score_table(self) -> str:
@@ -239,8 +241,8 @@ class Page:
                 one.performance,
                 one.unfairness,
                 one.improvement,
-                _change(-one.loss),
-                _change(one.gain),
+                _change(one.mean("ahead")),
+                _change(one.mean("behind")),
                 f"{one.matched} of {one.tasks}",
                 ", ".join(f"{value:g} ({tasks})" for value, tasks in one.strengths.items()),
             ]
@@ -334,8 +336,8 @@ def learned_from(board: TaskBoard) -> str:
             method = named(name)
             about = method.trains_on(board.env_id, rules, equal_terms(method, board.env_id, rules))
             found.setdefault(about or "nothing", []).append(f"`{name}`")
-    listed = "; ".join(f"{about}: {', '.join(names)}" for about, names in found.items())
-    return f"What methods learn from besides the reward: {listed}."
+    told = "; ".join(f"{about}: {', '.join(names)}" for about, names in found.items())
+    return f"What methods learn from besides the reward: {told}."
 
 
 def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
@@ -370,10 +372,18 @@ def task_table(rows: Sequence[Row]) -> str:
     return markdown(rows, [title for title in COLUMNS if title != "task"])
 
 
-def _json(value: Estimate | float | Mapping[float, int]) -> object:
+def listed(names: Iterable[str]) -> str:
+    """Return names of policies, as code."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _json(value: Estimate | float | Mapping[Any, Any]) -> object:
     """Return a field of a score for JSON."""
     if isinstance(value, Mapping):
-        return {f"{name:g}": number for name, number in value.items()}
+        return {
+            key if isinstance(key, str) else f"{key:g}": one._asdict() if isinstance(one, TaskScore) else one
+            for key, one in value.items()
+        }
     return as_json(value)
 
 
@@ -384,8 +394,19 @@ def _change(part: float) -> str:
 
 def _percent(estimate: Estimate) -> str:
     """Return a part and its interval as text."""
-    value, low, high = (f"{100 * number:.0f}" for number in (estimate.value, estimate.low, estimate.high))
-    return f"{value} % [{low}, {high}]"
+    value, low, high = (100 * number for number in (estimate.value, estimate.low, estimate.high))
+    text, _, interval = tables.show(replace(estimate, value=value, low=low, high=high), digits=0).partition(" ")
+    return f"{text} % {interval}".strip()
+
+
+def _span(score: Score, name: str) -> str:
+    """Return the lowest and the highest number of `TaskScore`, with the tasks on which they are."""
+    found = []
+    for end in (min, max):
+        env_id, one = end(score.of_tasks.items(), key=lambda item: getattr(item[1], name))
+        number = getattr(one, name)
+        found.append(f"{f'{number:.2f}' if name == 'area' else _change(number)} on {env_id}")
+    return " to ".join(dict.fromkeys(found))
 
 
 # Figures --------------------------------------------------------------------------------------------------------------

@@ -63,6 +63,14 @@ class TaskBoard:
             if name not in self.bounds and name not in (RANDOM, *REJECTED)
         }
 
+    @cached_property
+    def distinct_rules(self) -> dict[str, Arm]:
+        """The same without rules that do exactly what another one does; constants give way to named rules."""
+        found: dict[tuple[str, ...], str] = {}
+        for name in sorted(self.rules, key=lambda name: name.startswith(CONSTANT)):
+            found.setdefault(tuple(row.result or name for row in self.rules[name].rows), name)
+        return {name: rule for name, rule in self.rules.items() if name in found.values()}
+
     def of(self, method: str) -> dict[ArmKey, Arm]:
         """Return the arms of a method, from weak to strong."""
         return {key: arm for key, arm in self.arms.items() if key.name == method}
@@ -164,7 +172,7 @@ class TaskBoard:
         largest = arm.values("gap").mean() + max(arm.values("noise").mean(), 0.0)
         return [
             name
-            for name, rule in self.rules.items()
+            for name, rule in self.distinct_rules.items()
             if rule.values("performance").mean() >= least and rule.values("gap").mean() <= largest
         ]
 
@@ -194,7 +202,8 @@ class TaskBoard:
             return np.array([arm.values(name).mean() for name in numbers])
 
         found = {
-            name: sum(bool((levels(rule) >= levels(arm)).all()) for arm in trained) for name, rule in self.rules.items()
+            name: sum(bool((levels(rule) >= levels(arm)).all()) for arm in trained)
+            for name, rule in self.distinct_rules.items()
         }
         return {name: count for name, count in found.items() if count}
 
@@ -249,6 +258,20 @@ class Levelling(NamedTuple):
     gain: Estimate
 
 
+class TaskScore(NamedTuple):
+    """The scores of a method on a task, means over seeds.
+
+    Attributes:
+        area: Its area, see `areas`.
+        ahead: Change of the rate of the best-off group, in parts of the reward-only method's gap.
+        behind: Change of that of the worst-off group, in the same unit; if both are negative, nobody gains.
+    """
+
+    area: float
+    ahead: float
+    behind: float
+
+
 class Score(NamedTuple):
     """The scores of a method over the scored tasks.
 
@@ -258,10 +281,9 @@ class Score(NamedTuple):
         performance: Interquartile mean of the performance: random 0, reward-only 1.
         unfairness: The same of the gap above its noise floor: fair 0, reward-only 1.
         improvement: Probability that a run has a larger area than a run of the reward-only method.
-        loss: How much the rate of the best-off group fell, in parts of the reward-only method's gap, mean over tasks.
-        gain: How much that of the worst-off group rose, in the same unit.
         matched: Number of tasks on which a scripted rule without ground truth does about as well.
         strengths: The strengths that are best on some task, from weak to strong, with the number of these tasks.
+        of_tasks: The scores on each task.
     """
 
     tasks: int
@@ -269,10 +291,18 @@ class Score(NamedTuple):
     performance: Estimate
     unfairness: Estimate
     improvement: Estimate
-    loss: float
-    gain: float
     matched: int
     strengths: Mapping[float, int]
+    of_tasks: Mapping[str, TaskScore]
+
+    def lowest(self) -> str:
+        """Return the lowest area on a task, as text."""
+        env_id, one = min(self.of_tasks.items(), key=lambda item: item[1].area)
+        return f"{one.area:.2f} on {env_id}"
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a number of `TaskScore` over tasks."""
+        return float(np.mean([getattr(one, name) for one in self.of_tasks.values()]))
 
 
 def scores(boards: Iterable[TaskBoard]) -> dict[str, Score]:
@@ -309,16 +339,19 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
     best = [board.of(method)[board.best(method)] for board in boards]
     strengths = Counter(key.strength for board in boards if (key := board.best(method)).strength is not None)
     levels = [board.levelling(arm) for board, arm in zip(boards, best, strict=True)]
+    of_tasks = {
+        board.env_id: TaskScore(board.area(method), -level.loss.value / level.gap, level.gain.value / level.gap)
+        for board, level in zip(boards, levels, strict=True)
+    }
     return Score(
         tasks=len(boards),
         area=stratified_bootstrap(samples, over_tasks(areas)),
         performance=stratified_bootstrap(samples, over_tasks(lambda of: of[..., 0])),
         unfairness=stratified_bootstrap(samples, over_tasks(lambda of: of[..., 1])),
         improvement=stratified_bootstrap(samples, improvement),
-        loss=float(np.mean([level.loss.value / level.gap for level in levels])),
-        gain=float(np.mean([level.gain.value / level.gap for level in levels])),
         matched=sum(bool(board.as_good(arm)) for board, arm in zip(boards, best, strict=True)),
         strengths=dict(sorted(strengths.items())),
+        of_tasks=of_tasks,
     )
 
 

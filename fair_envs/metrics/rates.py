@@ -290,6 +290,14 @@ RATES: Mapping[str, Rate] = {
 }
 """The rate that each notion compares, by the notion's name."""
 
+COMPARED: Mapping[str, tuple[Rate, ...]] = {
+    **{name: (rate,) for name, rate in RATES.items()},
+    "treatment_equality": (ERROR_SHARE,),
+    "equalized_odds": (FALSE_POSITIVE, TRUE_POSITIVE),
+    "conditional_use_accuracy_equality": (NEGATIVE_VALUE, POSITIVE_VALUE),
+}
+"""The same, and the rates of notions that compare several, or that are named as measures only."""
+
 
 def rate_named(name: str, *, of_agents: bool) -> Rate:
     """Return the rate of a notion; for agents who earn rewards, demographic parity is that of returns.
@@ -630,4 +638,4 @@ def add_steps(
     return -1
 
 
-__all__ = ["RATES", "Rate", "RateMeasure", "Step", "quotients", "rate_named"]
+__all__ = ["COMPARED", "RATES", "Rate", "RateMeasure", "Step", "quotients", "rate_named"]

@@ -423,7 +423,8 @@ def test_a_result_says_who_is_worse_off_and_whether_it_may_be_noise(office: str)
     assert "95 % confidence intervals over n = 2 episodes" in same
     warning = "Warning: with fewer than 8 episodes, the intervals of rates and gaps are too narrow."
     assert warning in same and warning not in text
-    assert "Notions compare these rates of groups: demographic_parity: selection rate (selected / decided on); " in same
+    told = "What notions compare between groups (see docs/fairness.md): demographic_parity: selection rate; "
+    assert told in same and "; equalized_odds: false positive rate and true positive rate; " in same
 
 
 def test_a_result_says_with_which_parameters_it_was_played(office: str) -> None:

@@ -19,6 +19,8 @@ from fair_envs.leaderboard.scores import TaskBoard, areas, boards_of, points, sc
 from fair_envs.metrics.inference import probability_of_improvement
 from tests.leaderboard.boards import TASK, arm, board, page
 
+HIRING = "FairHiring-v0"
+
 
 def test_performance_and_unfairness_are_scaled_by_random_and_reward_only() -> None:
     found = board({"fair": (0.5, 0.1)})
@@ -106,7 +108,7 @@ def test_levelling_says_how_much_both_groups_change() -> None:
     both = board({"fair": (1.0, 0.0)})
     both.arms[ArmKey(TASK, "fair")] = arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.3, 0.3))  # type: ignore[index]
     found_score = score("fair", [both])
-    assert (found_score.loss, found_score.gain) == pytest.approx((0.5 / 0.4, -0.1 / 0.4))
+    assert (found_score.mean("ahead"), found_score.mean("behind")) == pytest.approx((-0.5 / 0.4, -0.1 / 0.4))
 
 
 def test_levelling_is_of_the_groups_of_each_seed() -> None:
@@ -249,11 +251,34 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
     lines = found.answer()
     assert "`parity` dominates" in lines[0] and "No other interval reaches it." in lines[0]
-    assert "reaches 80 % [" in lines[1]
-    assert "best off by +0 % of PPO's gap, and of the group that was worst off by +100 % of" in lines[2]
-    assert "On 0 of 1 tasks" in lines[3]
+    assert "`parity` reaches 80 % [" in lines[1]
+    assert "best off by +0 % of PPO's gap (+0 % on FairLending-v0), and of the group" in lines[2]
+    assert "worst off by +100 % (+100 % on FairLending-v0). Negative" in lines[2]
+    assert "On 0 of 1 tasks with scores" in lines[3]
     matched = page(board({"parity": (0.8, 0.1)})).answer()
-    assert "On 1 of 1 tasks" in matched[3] and "FairLending-v0 (`max-reward`)" in matched[3]
+    assert "On 1 of 1 tasks with scores" in matched[3] and "FairLending-v0 (`max-reward`)" in matched[3]
+
+
+def test_the_answer_says_on_which_task_each_of_the_best_methods_does_least() -> None:
+    one, other = (dict.fromkeys(("parity", "ggf"), point) for point in ((0.9, 0.0), (0.7, 0.1)))
+    found = page(board(one), board(other, task=HIRING))
+    low, high = sorted(own.area for own in found.scores["parity"].of_tasks.values())
+    first = found.answer()[0]
+    assert low < 0.6 and "`parity` dominates" in first
+    assert f"on single tasks {low:.2f} on FairHiring-v0 to {high:.2f} on FairLending-v0)" in first
+    assert f"with the lowest area on a task: `ggf` ({low:.2f} on FairHiring-v0)." in first
+
+
+def test_the_answer_counts_a_rule_once_and_only_on_tasks_with_scores() -> None:
+    own = board({"parity": (0.8, 0.1)})
+    (rule,) = own.rules.values()
+    rows = [replace(row, result=f"of seed {row.seed}") for row in rule.rows]
+    arms = {**own.arms, ArmKey(TASK, "constant 1"): Arm("constant 1", rows), ArmKey(TASK, "max-reward"): Arm("", rows)}
+    both = TaskBoard(TASK, arms, ("random", "constant 1", "max-reward", PLANTED, PARTIAL))
+    assert list(both.rules) == ["constant 1", "max-reward"] and both.matched() == ["max-reward"] == [*both.dominating()]
+    unscored = board({"parity": (0.0, 0.1)}, task=HIRING, ppo=(0.0, 0.4), **{AGAIN: (0.0, 0.4)})
+    lines = page(both, unscored).answer()
+    assert unscored.matched() and "On 1 of 1 tasks with scores" in lines[3] and HIRING not in lines[3]
 
 
 def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:
