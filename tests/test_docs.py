@@ -154,6 +154,12 @@ def test_every_python_block_of_a_page_runs(page: str, forks: Forks, tmp_path: Pa
         assert done.returncode == 0, text + done.stdout[-1000:] + done.stderr[-3000:]
 
 
+def test_the_readme_shows_what_its_first_program_prints(forks: Forks, tmp_path: Path) -> None:
+    (_, program), (kind, shown), *_ = BLOCK.findall((ROOT / "README.md").read_text())
+    done = run(forks, program, folder=tmp_path, package=ROOT)
+    assert (kind, shown) == ("text", done.stdout), done.stderr
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "reproduction").glob("*.md")), ids=lambda page: page.stem)
 def test_a_page_of_a_study_has_the_verdicts_of_its_report(page: Path) -> None:
     report = page.with_suffix("") / "report.md"

@@ -26,7 +26,7 @@ SHARE_METHODS = get_args(ShareMethod)
 _DRAWS_AT_ONCE = 2**22  # numbers in one batch of resamples: 32 MiB
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Estimate:
     """A number with its confidence interval.
 
@@ -58,6 +58,9 @@ class Estimate:
 
     def __str__(self) -> str:
         return format(self, "")
+
+    def __repr__(self) -> str:
+        return f"Estimate({self})"
 
     def _interval(self, spec: str) -> str:
         if np.isnan(self.low) or np.isnan(self.high):

@@ -40,12 +40,18 @@ def small() -> Page:
     return page(lending, board(task=HIRING), FairFraud=Coverage(2, 5))
 
 
-def test_the_readme_begins_its_results_with_the_answer_of_the_stored_leaderboard(pages: Any) -> None:
+def test_the_readme_has_the_answer_of_the_stored_leaderboard(pages: Any) -> None:
     found, readme = pages.leaderboard(), (DOCS.parent / "README.md").read_text()
-    about = readme.partition("## Results at a glance\n")[2].strip().partition("\n")[0]
-    assert ("**It is preliminary**" in about) == bool(found.missing)
-    assert {env_id for env_id in found.coverage if env_id in about} == {board.env_id for board in found.boards}
-    assert "\n".join(f"* {line}" for line in found.found()) in readme
+    section = readme.split("\n## Results at a glance\n")[1].split("\n## ")[0]
+    about, answer, picture, _ = section.strip().split("\n\n")
+    *names, last = (board.env_id for board in found.boards)
+    (seeds,) = {arm.seeds for board in found.boards for arm in board.arms.values()}
+    complete = (
+        f"**It is preliminary**: {', '.join(names)} and {last} are complete" if found.missing else "All tasks are"
+    )
+    assert complete in about and f" {seeds} seeds" in about
+    assert answer == "\n".join(f"* {line}" for line in found.found())
+    assert picture.endswith("](docs/leaderboard/scores.png)")
 
 
 @pytest.fixture(scope="module")

@@ -155,6 +155,7 @@ def test_an_estimate_prints_its_level_and_number_of_units() -> None:
     estimate = Estimate(value=1 / 3, low=0.25, high=0.5, n=12)
     assert str(estimate) == "0.3333 [0.25, 0.5] (95 %, n = 12)"
     assert f"{estimate:.2f}" == "0.33 [0.25, 0.50] (95 %, n = 12)"
+    assert str({"women": estimate}) == "{'women': Estimate(0.3333 [0.25, 0.5] (95 %, n = 12))}"
     assert str(Estimate(value=-30171.7, low=-40000.2, high=900, n=2)) == "-30172 [-40000, 900] (95 %, n = 2)"
     assert str(mean_interval([], level=0.9)) == "undefined [undefined] (90 %, n = 0)"
 
