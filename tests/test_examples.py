@@ -24,6 +24,7 @@ def villages() -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLES / "own_environment_with_f_ppo.py"))
 
 
+@pytest.mark.long
 def test_f_ppo_keeps_the_villages_closer_than_ppo(villages: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     found = villages["main"]()
     assert found["F-PPO"]["long-term"] < 0.7 * found["PPO"]["long-term"]

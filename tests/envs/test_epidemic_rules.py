@@ -145,6 +145,7 @@ def test_its_communities_are_girvan_and_newmans_first_split() -> None:
     assert cut == [[0, 2], [0, 8], [0, 31], [1, 2], [1, 30], [2, 3], [2, 7], [2, 13], [13, 33], [19, 33]]
 
 
+@uncompiled
 @pytest.mark.parametrize(("action", "row"), [(5, 4), (0, 33), (NOBODY, 33), (33, 32)])
 def test_the_authors_show_a_vaccination_in_the_row_before(action: int, row: int) -> None:
     batch = world(observation="authors", table=True)

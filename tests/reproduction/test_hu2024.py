@@ -387,6 +387,7 @@ def test_gaps_stand_beside_their_noise_floors_and_the_papers_numbers(tmp_path: P
     assert any(line.startswith("| random |") for line in rows) and any(line.startswith("| nobody |") for line in rows)
 
 
+@pytest.mark.long
 def test_the_report_is_written_with_tables_figures_and_claims(tmp_path: Path) -> None:
     found = report(tmp_path / "study")
     path = found.write()

@@ -108,11 +108,12 @@ def ahead(red: float, blue: float | None = None, *, game: float = 5) -> list[Res
 def report(results: Mapping[Weights, Sequence[Result]], variant: jobs.Variant = "shaped") -> paper.Report:
     """Return a report with the same results for each observation and penalty."""
     scale = jobs.Scale(seeds=3, steps=1, horizon=HORIZON, episodes=1, points={}, printed={}, training={})
+    arms = {weights: arm_of(str(weights), own) for weights, own in results.items()}
     points = {
-        Point(seen, penalty, "shaped" if weights == PPO else variant, *weights): arm_of(str(weights), own)
+        Point(seen, penalty, "shaped" if weights == PPO else variant, *weights): arm
         for seen in jobs.OBSERVATIONS
         for penalty in jobs.PENALTIES
-        for weights, own in results.items()
+        for weights, arm in arms.items()
     }
     return paper.Report(name="smoke", scale=scale, arms=points, out=Path("nowhere"))
 
