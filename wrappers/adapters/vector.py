@@ -1,6 +1,6 @@
 """The adapter for a Gymnasium vector environment."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
@@ -22,8 +22,13 @@ from fair_envs.wrappers.adapters.bound import (
 from fair_envs.wrappers.adapters.own import OwnFace
 from fair_envs.wrappers.transform import Batch, Transform
 
+if TYPE_CHECKING:
+    Wrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    Wrapper = VectorWrapper  # which older releases of Gymnasium do not parametrise
 
-class VectorAdapter(VectorWrapper[Any, Any, Any, Any, Any]):
+
+class VectorAdapter(Wrapper):
     """A transform on a Gymnasium vector environment, in each of the three autoreset modes.
 
     Attributes:
