@@ -228,7 +228,8 @@ class BatchEnv(OfLanes, gym.vector.VectorEnv[Any, Any, Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the drawing resources."""
-        self._picture.close()
+        if hasattr(self, "_picture"):  # older releases of Gymnasium also close what refused its arguments
+            self._picture.close()
 
     def set_state(self, state: NDArray[np.void]) -> Any:
         """Return to a state and return its observation; the episodes continue from there."""

@@ -412,7 +412,7 @@ class OtherAgents(BaseParallelWrapper[str, Any, Any]):
         return {name: other(own) for name, own in seen.items()}, *rest
 
 
-class OtherBatch(gym.vector.VectorWrapper[Any, Any, Any, Any, Any]):
+class OtherBatch(gym.vector.VectorWrapper):  # not generic in Gymnasium 1.1
     """Another library's wrapper that changes what the lanes show; Gymnasium's own know no mode SAME_STEP."""
 
     def reset(self, **given: Any) -> Any:
