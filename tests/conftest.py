@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-ROOT = Path(__file__).parent
+TESTS = Path(__file__).parent
 
 for variable, value in {"SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}.items():
     os.environ.setdefault(variable, value)
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     It compiles every environment. Beside it runs what does not, so that no two processes compile the same.
     """
     first = ["assessment/test_evaluation.py", "test_compilation.py", "test_packaging.py", "test_layers.py"]
-    places = {ROOT / name: place for place, name in enumerate(first)}
+    places = {TESTS / name: place for place, name in enumerate(first)}
     items.sort(key=lambda item: places.get(item.path, len(first)))
 
 

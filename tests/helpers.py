@@ -3,6 +3,7 @@
 import importlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,12 +35,16 @@ TOYS = {
 }
 """Small environments of other kinds: actions of several entries, early ends of all or of some, a decision-maker."""
 
+CHANGED: Mapping[str, Mapping[str, Any]] = {"FairAttention-v0": {"window": 4}}
+"""Parameters with which the short episodes of tests are longer than a window, which then forgets its oldest step."""
+
 
 def kinds() -> list[Kind]:
     """Return every registered id and each of its variants, and the toys."""
     found = []
     for env_id, home in ({env_id: entry.module for env_id, entry in TABLE.items()} | TOYS).items():
-        found += with_variants(env_id, importlib.import_module(home).Env.rules)
+        for kind in with_variants(env_id, importlib.import_module(home).Env.rules):
+            found.append(replace(kind, parameters={**kind.parameters, **CHANGED.get(env_id, {})}))
     return found
 
 

@@ -37,9 +37,9 @@ def play(
     """
     from fair_envs.cli import playing
 
-    if gif is not None and gif.suffix.lower() not in FILMS:
-        raise ValueError(f"gif must end with {' or '.join(FILMS)}, got {str(gif)!r}")
     if gif is not None:
+        if gif.suffix.lower() not in FILMS:
+            raise ValueError(f"gif must end with {' or '.join(FILMS)}, got {str(gif)!r}")
         refuse({"agent": agent}, of="an animation, in which the policy controls all agents")
     rules, player = world_and_policy(imported_id(env_id), param, policy=policy)
     if gif is None:

@@ -1,6 +1,6 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -174,7 +174,7 @@ class Page:
         lines = self._best(trained) if trained else ["No task has scores."]
         if scored := [board for board in self.boards if not board.unscored]:
             matched = {board.env_id: board.matched() for board in scored}
-            found = [f"{env_id} ({listed(names)})" for env_id, names in matched.items() if names]
+            found = [f"{env_id} ({as_code(names)})" for env_id, names in matched.items() if names]
             lines.append(
                 f"**Where does a simple rule do about as well?** On {len(found)} of {len(scored)} tasks with scores, a "
                 "scripted rule that does not know the truth about the people it decides on does about as well as the "
@@ -213,10 +213,10 @@ class Page:
             for name, one in trained.items()
             if name != best and one.tasks == score.tasks and one.area.high >= score.area.low
         ]
-        worst = ", ".join(f"`{name}` ({trained[name].lowest()})" for name in rivals[:TOP])
+        worst = ", ".join(f"`{name}` ({_end(trained[name], 'area', min)})" for name in rivals[:TOP])
         others = f"Not clearly worse on average, with the lowest area on a task: {worst}."
         fewer = [name for name, one in trained.items() if one.tasks < score.tasks]
-        unranked = f" Not ranked, because they run on fewer tasks: {listed(fewer)}." if fewer else ""
+        unranked = f" Not ranked, because they run on fewer tasks: {as_code(fewer)}." if fewer else ""
         return [
             f"**Which method?** On average over tasks, `{best}` dominates the largest part of the room between unfair "
             f"and fair: an area of {tables.show(score.area, digits=2)} (0: reward-only PPO, 1: its performance without "
@@ -335,9 +335,9 @@ def learned_from(board: TaskBoard) -> str:
         if name in known:
             method = named(name)
             about = method.trains_on(board.env_id, rules, equal_terms(method, board.env_id, rules))
-            found.setdefault(about or "nothing", []).append(f"`{name}`")
-    told = "; ".join(f"{about}: {', '.join(names)}" for about, names in found.items())
-    return f"What methods learn from besides the reward: {told}."
+            found.setdefault(about or "nothing", []).append(name)
+    listed = "; ".join(f"{about}: {as_code(names)}" for about, names in found.items())
+    return f"What methods learn from besides the reward: {listed}."
 
 
 def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
@@ -372,18 +372,17 @@ def task_table(rows: Sequence[Row]) -> str:
     return markdown(rows, [title for title in COLUMNS if title != "task"])
 
 
-def listed(names: Iterable[str]) -> str:
+def as_code(names: Iterable[str]) -> str:
     """Return names of policies, as code."""
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _json(value: Estimate | float | Mapping[Any, Any]) -> object:
+def _json(value: Estimate | float | TaskScore | Mapping[Any, Any]) -> object:
     """Return a field of a score for JSON."""
+    if isinstance(value, TaskScore):
+        return {name: as_json(number) for name, number in value._asdict().items()}
     if isinstance(value, Mapping):
-        return {
-            key if isinstance(key, str) else f"{key:g}": one._asdict() if isinstance(one, TaskScore) else one
-            for key, one in value.items()
-        }
+        return {key if isinstance(key, str) else f"{key:g}": _json(one) for key, one in value.items()}
     return as_json(value)
 
 
@@ -401,12 +400,14 @@ def _percent(estimate: Estimate) -> str:
 
 def _span(score: Score, name: str) -> str:
     """Return the lowest and the highest number of `TaskScore`, with the tasks on which they are."""
-    found = []
-    for end in (min, max):
-        env_id, one = end(score.of_tasks.items(), key=lambda item: getattr(item[1], name))
-        number = getattr(one, name)
-        found.append(f"{f'{number:.2f}' if name == 'area' else _change(number)} on {env_id}")
-    return " to ".join(dict.fromkeys(found))
+    return " to ".join(dict.fromkeys(_end(score, name, end) for end in (min, max)))
+
+
+def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
+    """Return the number of `TaskScore` that is the lowest (`min`) or highest (`max`), and on which task."""
+    numbers = {env_id: getattr(one, name) for env_id, one in score.of_tasks.items()}
+    env_id = end(numbers, key=numbers.__getitem__)
+    return f"{f'{numbers[env_id]:.2f}' if name == 'area' else _change(numbers[env_id])} on {env_id}"
 
 
 # Figures --------------------------------------------------------------------------------------------------------------

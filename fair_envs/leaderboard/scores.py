@@ -264,7 +264,7 @@ class TaskScore(NamedTuple):
     Attributes:
         area: Its area, see `areas`.
         ahead: Change of the rate of the best-off group, in parts of the reward-only method's gap.
-        behind: Change of that of the worst-off group, in the same unit; if both are negative, nobody gains.
+        behind: Change of that of the worst-off group, in the same unit; if both are negative, both groups lose.
     """
 
     area: float
@@ -294,11 +294,6 @@ class Score(NamedTuple):
     matched: int
     strengths: Mapping[float, int]
     of_tasks: Mapping[str, TaskScore]
-
-    def lowest(self) -> str:
-        """Return the lowest area on a task, as text."""
-        env_id, one = min(self.of_tasks.items(), key=lambda item: item[1].area)
-        return f"{one.area:.2f} on {env_id}"
 
     def mean(self, name: str) -> float:
         """Return the mean of a number of `TaskScore` over tasks."""

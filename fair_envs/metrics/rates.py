@@ -296,7 +296,7 @@ COMPARED: Mapping[str, tuple[Rate, ...]] = {
     "equalized_odds": (FALSE_POSITIVE, TRUE_POSITIVE),
     "conditional_use_accuracy_equality": (NEGATIVE_VALUE, POSITIVE_VALUE),
 }
-"""The same, and the rates of notions that compare several, or that are named as measures only."""
+"""The rates that each group notion compares, by the notion's name."""
 
 
 def rate_named(name: str, *, of_agents: bool) -> Rate:

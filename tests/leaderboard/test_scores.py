@@ -1,5 +1,6 @@
 """Scores and controls of the leaderboard, on numbers made by hand."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -279,6 +280,14 @@ def test_the_answer_counts_a_rule_once_and_only_on_tasks_with_scores() -> None:
     unscored = board({"parity": (0.0, 0.1)}, task=HIRING, ppo=(0.0, 0.4), **{AGAIN: (0.0, 0.4)})
     lines = page(both, unscored).answer()
     assert unscored.matched() and "On 1 of 1 tasks with scores" in lines[3] and HIRING not in lines[3]
+
+
+def test_an_undefined_score_of_a_task_is_null_in_the_data() -> None:
+    found = page(board({"parity": (0.8, 0.0)}))
+    told = found.scores["parity"]
+    found.scores["parity"] = told._replace(of_tasks={TASK: told.of_tasks[TASK]._replace(ahead=np.nan)})
+    data = json.loads(json.dumps(found.as_dict(), allow_nan=False))
+    assert data["scores"]["parity"]["of_tasks"][TASK]["ahead"] is None
 
 
 def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:
