@@ -71,10 +71,11 @@ def test_the_full_scale_has_the_papers_protocol_for_all_settings_and_the_repair_
 
 
 def test_every_gap_over_many_decisions_has_a_hundred_thousand_of_them() -> None:
-    small = cells(SCALES["full"])
-    for world in WORLDS:
+    run: Mapping[str, Sequence[World]] = {"small": ("hiring",), "full": WORLDS}
+    for scale, world in ((scale, world) for scale, worlds in run.items() for world in worlds):
+        found = cells(SCALES[scale])
         (setting,) = tables()[4 if world == "hiring" else 16].values()
-        (one, *_), (null, *_) = small[setting], small[Simple(world, IDENTICAL)]
+        (one, *_), (null, *_) = found[setting], found[Simple(world, IDENTICAL)]
         assert one.as_dict()["decisions"] == null.as_dict()["decisions"] == 100_000
 
 

@@ -564,7 +564,7 @@ LEARNING: Mapping[str, Any] = {  # better in short trainings than the defaults a
 }
 ALL_TABLES = tuple(range(1, 22))
 FIRST_STAGE = (*range(1, 13), 17)
-"""All tables of hiring, and the one of fraud detection that tells whether it is learned; see the plan of the study."""
+"""All tables of hiring, and the one of fraud detection that shows whether it is learned; see the plan of the study."""
 SCALES: dict[str, Scale] = {
     "smoke": Scale(
         seeds=2,
