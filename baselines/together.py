@@ -200,6 +200,16 @@ def check_alike(configs: Sequence[Any]) -> None:
                 raise ValueError(f"{name} must be the same in trainings together, got {one!r} and {other!r}")
         if own.get("eval_freq"):
             raise ValueError(f"eval_freq must be 0 in trainings together, got {own['eval_freq']}; {ALONE}")
+    with_all_lanes(configs)
+
+
+def with_all_lanes(configs: Sequence[Any]) -> Any:
+    """Return the first training's settings with the lanes of all; raise ValueError if these are too many."""
+    lanes = configs[0].lanes * len(configs)
+    try:
+        return dataclasses.replace(configs[0], lanes=lanes)
+    except ValueError as error:
+        raise ValueError(f"trainings together need {lanes} lanes, {configs[0].lanes} each: {error}") from error
 
 
 def check_folders(folders: Sequence[Path], trainings: int, *, resume: bool) -> None:
@@ -250,13 +260,8 @@ def _together(
     members: Sequence[Member], make: Callable[[Any], PPO], advance: Advance
 ) -> tuple[Together, list[RolloutLog]]:
     """Return what collects rollouts of members, and what logs numbers of them."""
-    first = members[0].config
     kept = RandomState.current()
-    lanes = first.lanes * len(members)
-    try:
-        collector = make(dataclasses.replace(first, lanes=lanes))
-    except ValueError as error:
-        raise ValueError(f"trainings together need {lanes} lanes, {first.lanes} each: {error}") from error
+    collector = make(with_all_lanes([member.config for member in members]))
     kept.set()
     logs = rollout_logs(collector, parts=len(members))
     left = sum(member.total - member.model.num_timesteps for member in members)

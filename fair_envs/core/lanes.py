@@ -389,7 +389,8 @@ def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
     if given.ndim:
         return np.array([check_seed(seed) for seed in given], np.uint64)
     first = check_seed(given[()])
-    return np.array([check_seed(first + i) for i in range(count)], np.uint64)
+    check_seed(first + count - 1)
+    return np.arange(first, first + count, dtype=np.uint64)
 
 
 def check_seed(seed: Any) -> int:

@@ -24,6 +24,7 @@ from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import default_task
 from fair_envs.wrappers import DelayedFeedback, HideSensitive
 from tests.assessment.office import GROUPS, Office, coin, to_the_north
+from tests.helpers import LITTLE
 from tests.leavers import Leavers
 from tests.test_cli import Said, mistake
 
@@ -382,16 +383,16 @@ def test_tables_that_are_no_parameters_are_those_of_the_dataset(minari: Any, tmp
     for merchant in (one for kind in tables["merchant_amount_hist"].values() for one in kind):
         merchant["min"], merchant["max"] = 3 * merchant["min"], 3 * merchant["max"]
     given: dict[str, Any] = {"episodes": 1, "seed": 3}
-    rules = fair_envs.make_rules("FairFraud-v0", tables=tables, hours=20)
+    rules = fair_envs.make_rules("FairFraud-v0", tables=tables, horizon=20)
     with pytest.warns(UserWarning, match="does not store"):
         export_minari(rules, "random", "rules-v0", **given)
-    export_minari(gym.make("FairFraud-v0", tables=tables, hours=20), "random", "env-v0", **given)
+    export_minari(gym.make("FairFraud-v0", tables=tables, horizon=20), "random", "env-v0", **given)
     file = tmp_path / "own.json"
     file.write_text(json.dumps(tables))
-    options = ["-p", f"tables={file}", "-p", "hours=20", "--episodes", "1", "--seed", "3", "--no-progress"]
+    options = ["-p", f"tables={file}", "-p", "horizon=20", "--episodes", "1", "--seed", "3", "--no-progress"]
     assert Said("export", "FairFraud-v0", *options, "--format", "minari", "--out", "command-v0").code == 0
     wanted = export(rules, "random", **given)["feature[amount]"].tolist()
-    assert wanted != export("FairFraud-v0", "random", parameters={"hours": 20}, **given)["feature[amount]"].tolist()
+    assert wanted != export("FairFraud-v0", "random", parameters={"horizon": 20}, **given)["feature[amount]"].tolist()
     place = rules.spec.features.index("amount")
     for name in ("rules-v0", "env-v0", "command-v0"):
         (episode,) = minari.load_dataset(name).iterate_episodes()
@@ -448,7 +449,7 @@ def test_trajectories_of_people_are_a_table_for_pycfrl() -> None:
 
 
 def test_trajectories_of_agents_have_their_own_actions_and_rewards() -> None:
-    given: dict[str, Any] = {"episodes": 1, "parameters": {"horizon": 8, "agents": 6, "observation": "ten"}}
+    given: dict[str, Any] = {"episodes": 1, "parameters": {**LITTLE, "horizon": 8, "observation": "ten"}}
     found, table = (make("FairHarvest-v0", "random", **given) for make in (export_pycfrl, export))
     assert not [name for name in found if name == "feature[sensitive]"]
     assert (table["action"] == -1).any()  # agents without a turn

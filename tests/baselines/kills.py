@@ -22,11 +22,11 @@ from unittest.mock import patch
 
 from fair_envs.support.imports import imported
 from tests.forks import Forks, forks
-from tests.helpers import CLOCK
+from tests.helpers import CLOCK, LITTLE
 
 HARVEST = {
     "env_id": "FairHarvest-v0",
-    "parameters": {"agents": 8, "width": 7, "height": 5, "red_bushes": 4, "blue_bushes": 4, "horizon": 12},
+    "parameters": LITTLE,
     "lanes": 4,
     "n_steps": 5,
     "batch_size": 80,

@@ -250,6 +250,7 @@ def test_the_lenient_policy_also_accepts_the_highest_unprofitable_score(interest
     assert acceptance.tolist() == [float(score >= lowest) for score in range(7)]
 
 
+@pytest.mark.long
 def test_lending_below_the_break_even_score_earns_more_in_the_long_run() -> None:
     """Loans raise the scores of later applicants, which `MaxReward` ignores."""
     earned = {

@@ -115,9 +115,9 @@ RATES: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("world", "kind"),
     [
-        (Context, FairER),
         (Both, DDPG),
         pytest.param(Context, DDPG, marks=pytest.mark.long),
+        pytest.param(Context, FairER, marks=pytest.mark.long),
         pytest.param(Context, FairE, marks=pytest.mark.long),
     ],
 )

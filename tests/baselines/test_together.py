@@ -212,9 +212,11 @@ def test_the_training_that_diverges_is_named() -> None:
         train_together(configs)
 
 
-def test_lanes_of_all_trainings_must_fit() -> None:
+def test_lanes_of_all_trainings_must_fit(tmp_path: Path) -> None:
+    outs = [tmp_path / name for name in ("one", "two")]
     with pytest.raises(ValueError, match="trainings together need 1200000 lanes, 600000 each: lanes must be at most"):
-        train_together(settings(seeds=2, lanes=600_000, n_steps=1, batch_size=600_000))
+        train_together(settings(seeds=2, lanes=600_000, n_steps=1, batch_size=600_000), outs=outs)
+    assert not list(tmp_path.iterdir())
 
 
 QUICK = ("--param", "horizon=27", "--n-envs", 2, "--n-steps", 20, "--batch-size", 40, "--total-timesteps", 80)

@@ -474,6 +474,7 @@ def test_any_of_hundreds_of_customers_can_be_robbed() -> None:
     assert [find_victim(lane, world, where) for where in (0.0, 0.5, 0.999)] == [0, 150, 299]
 
 
+@pytest.mark.long
 def test_there_is_room_for_everybody_who_can_join() -> None:
     """Also where more than one newcomer is expected in an hour."""
     given: dict[str, Any] = {"transactions_per_year": 1e6, "hours": 24, "horizon": 100_000, "profile": "authors"}

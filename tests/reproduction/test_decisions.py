@@ -225,6 +225,7 @@ def test_the_studys_fraud_week_is_as_long_as_the_published_one(tmp_path: Path) -
     assert 930 < found["steps"] <= 1000
 
 
+@pytest.mark.long
 def test_simple_hiring_policies_have_the_gaps_that_their_rules_make(tmp_path: Path) -> None:
     short: dict[str, Any] = {"episodes": 4, "parameters": {"horizon": 200}}
     every = simple("hiring", "always hires", tmp_path, **short)
@@ -244,6 +245,7 @@ def test_simple_fraud_policies_have_the_gaps_that_their_rules_make(tmp_path: Pat
     assert simple("fraud", "correct decision", tmp_path, **short)["OAE"] == 0
 
 
+@pytest.mark.long
 def test_checking_large_amounts_lies_between_the_constant_policies(tmp_path: Path) -> None:
     shares = [
         simple("fraud", name, tmp_path, episodes=2, parameters={"horizon": 300})["R"]
@@ -258,6 +260,7 @@ def test_each_training_seed_has_test_episodes_of_its_own(tmp_path: Path) -> None
     assert (one.sums != other.sums).any()
 
 
+@pytest.mark.long
 def test_identical_policies_have_correlations_in_the_same_decisions_only(tmp_path: Path) -> None:
     found = simple("hiring", IDENTICAL, tmp_path, episodes=2, decisions=2000, parameters={"horizon": 100})
     assert found["policies"] == 16

@@ -423,7 +423,8 @@ def test_the_least_unfair_value_that_keeps_utility_is_chosen() -> None:
 # ------------------------------------------------------------------------------------------- from end to end
 
 
-@pytest.mark.parametrize("scale", [pytest.param("smoke", marks=pytest.mark.long), "tuning"])
+@pytest.mark.long
+@pytest.mark.parametrize("scale", ["smoke", "tuning"])
 def test_the_study_runs_end_to_end(scale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = replace(
         SCALES[scale],
