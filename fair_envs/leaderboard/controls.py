@@ -9,7 +9,7 @@ from fair_envs.experiments.seeds import Arm
 from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, RATE_OF, REJECTED, REWARD_ONLY, ArmKey
 from fair_envs.leaderboard.scores import TaskBoard
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.metrics.inference import p_value, shown, shown_outside, welch
+from fair_envs.metrics.inference import p_value, shown_outside, welch
 from fair_envs.support.aliases import Floats
 
 
@@ -102,7 +102,7 @@ def advantage(arm: Arm, planted: Arm) -> Floats:
 
 
 def random_decisions_are_at_the_floor(boards: Sequence[TaskBoard]) -> Control:
-    """Return whether random decisions, which treat groups alike, are not shown to be beyond labels dealt at random.
+    """Return whether random decisions, which treat groups alike, are not shown to differ from labels dealt at random.
 
     Only tasks with a planted bias count: there, one decision about one person is the benefit, so that random decisions
     have equal rates in all groups.
@@ -115,7 +115,7 @@ def random_decisions_are_at_the_floor(boards: Sequence[TaskBoard]) -> Control:
             evidence.append(f"{board.env_id} gap {gap.mean():.4f}, floor {floor.mean():.4f} (n = {len(gap)})")
     return Control(
         "decisions at random have the gap of labels dealt at random",
-        None if not differences else _testable(differences) and not shown(differences, 0, "greater"),
+        None if not differences else _testable(differences) and not shown_outside(differences, 0),
         ", ".join(evidence) or "no task has one",
     )
 

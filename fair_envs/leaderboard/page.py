@@ -25,7 +25,15 @@ from fair_envs.leaderboard.jobs import (
     scales,
 )
 from fair_envs.leaderboard.rows import BOUND, COLUMNS, Row, as_json, markdown, rows_of
-from fair_envs.leaderboard.scores import Score, TaskBoard, TaskScore, boards_of, scores
+from fair_envs.leaderboard.scores import (
+    Levelling,
+    Score,
+    TaskBoard,
+    TaskScore,
+    boards_of,
+    difference,
+    scores,
+)
 from fair_envs.metrics import Estimate
 from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import write_json
@@ -34,6 +42,15 @@ from fair_envs.tasks import task_of
 
 PAGE = "index.md"
 TOP = 5  # methods named in the answer
+SCORES_CAPTION = (
+    "Means over tasks with 95 % intervals over training seeds, best first; methods that run on fewer tasks stand last. "
+    "Dotted: 0 and 1. *ppo again* is PPO with other seeds: its distance from PPO is chance."
+)
+TASK_CAPTION = (
+    "Better is up (performance) and to the left (a smaller gap). A line joins the strengths of a method, from weak to "
+    "strong as in the table; bars are 95 % intervals over seeds. Diamond: reward-only PPO. Stars: scripted rules. "
+    "Cross: random decisions. Grey: gaps that chance gives."
+)
 PASSED = {True: "yes", False: "**no**", None: "not applicable"}
 
 
@@ -70,6 +87,18 @@ class Page:
         return scores(self.boards)
 
     @cached_property
+    def contenders(self) -> dict[str, Score]:
+        """The scores of the methods without the control, best first."""
+        return {name: one for name, one in self.scores.items() if name != AGAIN}
+
+    @cached_property
+    def behind(self) -> dict[str, Estimate]:
+        """How far the first method's area is above each other one's, on the tasks of both; together at 95 %."""
+        first, *others = self.contenders
+        level = 1 - 0.05 / max(len(others), 1)
+        return {name: difference(first, name, self.boards, level=level) for name in others}
+
+    @cached_property
     def controls(self) -> list[Control]:
         """The outcomes of the controls."""
         return controls(self.boards)
@@ -93,7 +122,7 @@ class Page:
     def draw(self, out: Path, *, progress: bool = False) -> None:
         """Write the figures."""
         with progress_bar("drawing", total=len(self.boards) + 1, unit="figures", shown=progress) as advance:
-            if self.scores:
+            if self.contenders:
                 draw_scores(self.scores, out / "scores.png")
             advance()
             for board in self.boards:
@@ -116,8 +145,10 @@ class Page:
         """
         yield "# Leaderboard"
         yield "\n".join(f"* {line}" for line in self.answer())
-        if self.scores:
-            yield "![Scores of the methods](scores.png)"
+        if self.contenders:
+            yield f"![Scores of the methods](scores.png)\n\n{SCORES_CAPTION}"
+            yield "## Task by task"
+            yield self.who_pays()
             yield "## Scores over tasks"
             yield self.score_table()
         if table is not None:
@@ -133,7 +164,7 @@ class Page:
             yield f"## {board.env_id}"
             yield task_of(board.env_id).summary + (f" **No scores: {board.unscored}.**" if board.unscored else "")
             yield in_short(board, self.rows[board.env_id])
-            yield f"![Performance against unfairness]({board.env_id}.png)"
+            yield f"![Performance against the gap]({board.env_id}.png)\n\n{TASK_CAPTION}"
             if table is None:
                 yield task_table(self.rows[board.env_id])
             yield learned_from(board)
@@ -170,17 +201,8 @@ class Page:
         """Return what was found on the tasks that are complete."""
         if not self.boards:
             return []
-        trained = {name: one for name, one in self.scores.items() if name != AGAIN}
-        lines = self._best(trained) if trained else ["No task has scores."]
-        if scored := [board for board in self.boards if not board.unscored]:
-            matched = {board.env_id: board.matched() for board in scored}
-            found = [f"{env_id} ({as_code(names)})" for env_id, names in matched.items() if names]
-            lines.append(
-                f"**Where does a simple rule do about as well?** On {len(found)} of {len(scored)} tasks with scores, a "
-                "scripted rule that does not know the truth about the people it decides on does about as well as the "
-                "best trained method, or better" + (f": {'; '.join(found)}." if found else ".")
-            )
-        lines.append(self._dominating())
+        lines = self._best() if self.contenders else ["No task has scores."]
+        lines += [self._matched(), self._dominating()]
         unscored = [f"{board.env_id}: {board.unscored}" for board in self.boards if board.unscored]
         if unscored:
             lines.append(f"**Without scores**: {'; '.join(unscored)}.")
@@ -190,64 +212,149 @@ class Page:
     def _tasks(self) -> str:
         return f"{len(self.boards)} {'complete ' if self.missing else ''}tasks"
 
+    def _matched(self) -> str:
+        """Return where a simple rule does about as well as the best trained method."""
+        matched = {board.env_id: board.matched() for board in self.boards}
+        found = [f"{env_id} ({as_code(names)})" for env_id, names in matched.items() if names]
+        ahead = [
+            f"{board.env_id} ({round(100 * board.learned)} % of `{board.best_rule}`)"
+            for board in self.boards
+            if board.learned < 1
+        ]
+        return (
+            f"**Where does a simple rule do about as well?** On {len(found)} of {self._tasks}, a scripted rule that "
+            "does not know the truth about the people it decides on does about as well as the best trained method, or "
+            "better"
+            + (f": {'; '.join(found)}." if found else ".")
+            + (f" Above random, PPO itself reaches less than a rule on {', '.join(ahead)}." if ahead else "")
+        )
+
     def _dominating(self) -> str:
         """Return where a simple rule is better for everyone than trained arms."""
         found = []
         for board in self.boards:
-            trained = sum(len(board.of(name)) for name in [*board.methods, REWARD_ONLY])
             rules = board.dominating()
             if rules:
-                best = max(rules, key=lambda name: rules[name])
-                found.append(f"{board.env_id} (`{best}`: {rules[best]} of {trained} trained arms)")
+                name, most = max(rules.items(), key=lambda item: item[1].arms)
+                found.append(f"{board.env_id} (`{name}`: {most.arms} of {most.of}, {most.shown} shown)")
         return (
             f"**Where is a simple rule at least as good for everyone?** On {len(found)} of {self._tasks}, a scripted "
-            "rule performs at least as well as some trained arms (methods and strengths) and gives every group at "
-            "least as much, by means over seeds" + (f": {'; '.join(found)}." if found else ".")
+            "rule performs at least as well as some trained policies (methods and strengths) and gives every group at "
+            "least as much, by means over seeds; *shown*: by intervals, it performs better"
+            + (f": {'; '.join(found)}." if found else ".")
         )
 
-    def _best(self, trained: Mapping[str, Score]) -> list[str]:
-        """Return which method is best, what it costs, and who pays."""
-        best, score = next(iter(trained.items()))
-        rivals = [
-            name
-            for name, one in trained.items()
-            if name != best and one.tasks == score.tasks and one.area.high >= score.area.low
+    def _best(self) -> list[str]:
+        """Return which method is best, how sure that is, what it costs, and who pays."""
+        name, score = next(iter(self.contenders.items()))
+        lines = [
+            f"**Which method?** If you can try several strengths on your own problem: `{name}`. Its area is "
+            f"{_short(score.area)} on average over {score.tasks} tasks, and {_span(score, 'area')}. The area is 0 for "
+            "reward-only PPO, and 1 for PPO's performance without a gap."
         ]
-        worst = ", ".join(f"`{name}` ({_end(trained[name], 'area', min)})" for name in rivals[:TOP])
-        others = f"Not clearly worse on average, with the lowest area on a task: {worst}."
-        fewer = [name for name, one in trained.items() if one.tasks < score.tasks]
-        unranked = f" Not ranked, because they run on fewer tasks: {as_code(fewer)}." if fewer else ""
+        if steady := self.steady:
+            own = self.contenders[steady]
+            fixed = {other: self.contenders[other].fixed for other in self.ranked if other != steady}
+            near = [other for other in fixed if fixed[other].high >= own.fixed.low]
+            near.sort(key=lambda other: -fixed[other].value)
+            told = ", ".join(f"`{other}` {fixed[other].value:.2f}" for other in near[:TOP])
+            lines[0] += (
+                f" With a strength that was chosen on the other tasks only: `{steady}` "
+                f"{_strengths(own, 'transferred')}, {_short(own.fixed)}"
+                + (f" (not clearly less: {told})" if near else "")
+                + ("." if name in (steady, *near) else f"; `{name}` then has {_short(score.fixed)}.")
+            )
         return [
-            f"**Which method?** On average over tasks, `{best}` dominates the largest part of the room between unfair "
-            f"and fair: an area of {tables.show(score.area, digits=2)} (0: reward-only PPO, 1: its performance without "
-            f"a gap; interquartile mean over scored tasks, n = {score.tasks}; on single tasks {_span(score, 'area')}). "
-            f"{others if rivals else 'No other interval reaches it.'}{unranked}",
-            f"**What does it cost?** `{best}` reaches {_percent(score.performance)} of PPO's performance above random, "
-            f"and has {_percent(score.unfairness)} of PPO's gap.",
-            f"**Who pays?** On average over tasks, `{best}` changes the rate of the group that was best off by "
-            f"{_change(score.mean('ahead'))} of PPO's gap ({_span(score, 'ahead')}), and of the group that was worst "
-            f"off by {_change(score.mean('behind'))} ({_span(score, 'behind')}). Negative changes are losses.",
+            *lines,
+            self._sure(name, score),
+            f"**What does it cost?** `{name}` keeps {_span(score, 'performance')} of PPO's performance above random, "
+            f"and {_span(score, 'unfairness')} of PPO's gap is left.",
+            f"**Who pays?** With `{name}`, the group that was worst off {_changed(score, 'gain', 1)}; the group that "
+            f"was best off {_changed(score, 'loss', -1)}, by 95 % intervals over seeds.",
         ]
+
+    @property
+    def ranked(self) -> list[str]:
+        """The methods that were run on the most tasks, best first."""
+        most = next(iter(self.contenders.values())).tasks
+        return [name for name, one in self.contenders.items() if one.tasks == most]
+
+    @property
+    def steady(self) -> str:
+        """The ranked method with the largest area at a strength chosen on the other tasks; "": there is none."""
+        found = {name: self.contenders[name].fixed.value for name in self.ranked}
+        return max((name for name in found if not np.isnan(found[name])), key=lambda name: found[name], default="")
+
+    def _sure(self, name: str, score: Score) -> str:
+        """Return how sure it is that a method is the best one."""
+        rivals = [other for other in self.ranked[1:] if not self.behind[other].low > 0]
+        lowest = ", ".join(f"`{other}` ({_end(self.contenders[other], 'area', min)})" for other in rivals[:TOP])
+        text = "**How sure is that?** "
+        text += (
+            f"Not shown to have a smaller area (intervals together at 95 %), with the lowest area on a task: {lowest}."
+            if rivals
+            else "All other methods on these tasks are shown to have a smaller area."
+        )
+        tasks = list(score.of_tasks)
+        if len(tasks) > 2:
+            without = {task: self._first([one for one in tasks if one != task]) for task in tasks}
+            others = [f"`{first}` (without {task})" for task, first in without.items() if first != name]
+            text += f" If a task is left out, the first is {', '.join(others) or f'`{name}` all the same'}."
+        alone = [board.env_id for board in self.boards if board.env_id in score.of_tasks and not board.matched()]
+        if 0 < len(alone) < len(tasks):
+            tasks_alone, first = ", ".join(alone), self._first(alone)
+            text += f" On the tasks on which no simple rule does as well ({tasks_alone}), it is `{first}`."
+        seeds = " or ".join(map(str, sorted({board.reward_only.seeds for board in self.boards})))
+        text += f" Intervals are about training seeds ({seeds} each), not about other tasks."
+        if fewer := [other for other in self.contenders if other not in self.ranked]:
+            better = [other for other in fewer if self.behind[other].value < 0]
+            text += f" Not ranked, because they run on fewer tasks: {as_code(fewer)}" + (
+                f" (larger area on their tasks: {as_code(better)})." if better else "."
+            )
+        return text
+
+    def _first(self, tasks: Sequence[str]) -> str:
+        """Return the ranked method with the largest mean area on some of the tasks."""
+        means = {name: self.contenders[name].mean("area", tasks) for name in self.ranked}
+        return max(means, key=lambda name: np.nan_to_num(means[name], nan=-1.0))
 
     def score_table(self) -> str:
         """Return the scores."""
-        header = ["method", "tasks", "area", "performance", "unfairness", "better than PPO"]
-        header += ["change of the group ahead", "of the group behind", "a rule does about as well", "strengths"]
+        header = ["method", "tasks", "area", "area, strength from other tasks", "area, interquartile mean"]
+        header += ["performance", "unfairness", "better than PPO", "first minus this", "a rule does about as well"]
+        header += ["strengths", "from other tasks"]
         rows: list[list[tables.Cell]] = [
             [
                 name,
                 str(one.tasks),
                 one.area,
+                one.fixed,
+                one.interquartile,
                 one.performance,
                 one.unfairness,
                 one.improvement,
-                _change(one.mean("ahead")),
-                _change(one.mean("behind")),
+                self.behind.get(name, ""),
                 f"{one.matched} of {one.tasks}",
-                ", ".join(f"{value:g} ({tasks})" for value, tasks in one.strengths.items()),
+                *(_counted(one.strengths(which)) for which in ("best", "transferred")),
             ]
             for name, one in self.scores.items()
         ]
+        return tables.markdown(header, rows)
+
+    def who_pays(self) -> str:
+        """Return what the first method, and the first with strengths from other tasks, do on each task."""
+        header = ["method", "task", "strength", "performance", "unfairness", "rate of the group ahead, PPO", "change"]
+        header += ["rate of the group behind, PPO", "change", "a rule does about as well"]
+        boards = {board.env_id: board for board in self.boards}
+        rows: list[list[tables.Cell]] = []
+        for name in dict.fromkeys([next(iter(self.contenders)), *filter(None, [self.steady])]):
+            for env_id, one in self.contenders[name].of_tasks.items():
+                base, loss = boards[env_id].reward_only, one.levels.loss
+                lost = replace(loss, value=-loss.value, low=-loss.high, high=-loss.low)
+                strength = "" if one.best.strength is None else f"{one.best.strength:g}"
+                numbers = [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]
+                rates = [base.estimate("best"), lost, base.estimate("worst"), one.levels.gain]
+                rows.append([name, env_id, strength, *numbers, *rates, as_code(one.as_good)])
         return tables.markdown(header, rows)
 
     def reading(self) -> str:
@@ -257,15 +364,23 @@ class Page:
         )
         return (
             "Brackets hold 95 % intervals of the stratified bootstrap over training seeds, also of those of PPO and "
-            "random, by which numbers are scaled. *Performance*: random 0, PPO 1. *Unfairness*: the gap above its "
-            "noise floor, fair 0, PPO 1. *Area*: the part of the rectangle between random and PPO, and between PPO's "
-            "gap and none, that a run dominates. All three are interquartile means over tasks and seeds. Each seed has "
-            "the strength that is best for the other seeds, so that several strengths are no advantage by themselves. "
-            "*Better than PPO*: probability that a run has a larger area (0.5: none is better). *Change of the group "
-            "ahead* and *behind*: the change of the rates of the best-off and the worst-off group of each seed, in "
-            "parts of PPO's gap, mean over tasks; a negative change of both is levelling down. *A rule does about as "
-            "well*: see the marks below. "
-            "*Strengths*: the best strength over all seeds, with the number of tasks on which it is.\n\n"
+            "random, by which numbers are scaled; with 5 seeds they cover about 0.91. *Performance*: random 0, PPO 1. "
+            "*Unfairness*: the gap above its noise floor, fair 0, PPO 1; above 1 is more unfair than PPO. *Area*: the "
+            "part of the rectangle between random and PPO, and between PPO's gap and none, that a run dominates; it is "
+            "0 for PPO, and for everything that performs like random or has a larger gap than PPO. These are means "
+            "over tasks and seeds. Each seed has the strength that is best for the other seeds of the task, so that "
+            "several strengths are no advantage by themselves. *Strength from other tasks*: the one with the largest "
+            "mean area on the other tasks, as for a user who cannot tune it. *Interquartile mean*: over tasks and "
+            "seeds, without the quarter of the runs with the lowest and that with the highest areas, as rliable "
+            "defines it; it hides a task on which a method fails. *Better than PPO*: probability that a run has a "
+            "larger area (0.5: none is better). *First minus this*: difference of the areas on the tasks of both, with "
+            "intervals that hold together at 95 % (Bonferroni's correction). *A rule does about as well*: see the "
+            "marks below. *Strengths*: with the number of tasks.\n\n"
+            "*The group ahead* and *behind* are the best-off and the worst-off group of each seed, in the unit of the "
+            "task's rate; if both lose, a method levels down.\n\n"
+            "Scripted rules do not know the truth about a person, but some know parameters of their world, such as how "
+            "often people with each score repay, which methods must learn. Some were written after results of methods "
+            "had been seen, as the plan says.\n\n"
             "The arm with the highest area of a task, below, is the highest of many by means over seeds, so its "
             "numbers are somewhat too high.\n\n"
             f"In the tables of methods and strengths, brackets hold Student's intervals over seeds.\n\n{meanings}"
@@ -377,25 +492,49 @@ def as_code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _json(value: Estimate | float | TaskScore | Mapping[Any, Any]) -> object:
+def _json(value: object) -> object:
     """Return a field of a score for JSON."""
-    if isinstance(value, TaskScore):
-        return {name: as_json(number) for name, number in value._asdict().items()}
+    if isinstance(value, ArmKey):
+        return str(value)
+    if isinstance(value, TaskScore | Levelling):
+        return {name: _json(one) for name, one in value._asdict().items()}
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else f"{key:g}": _json(one) for key, one in value.items()}
-    return as_json(value)
+        return {name: _json(one) for name, one in value.items()}
+    return as_json(value) if isinstance(value, Estimate | float) else value
 
 
-def _change(part: float) -> str:
-    """Return a change as text."""
-    return "an unknown part" if np.isnan(part) else f"{round(100 * part):+d} %"
+def _short(estimate: Estimate) -> str:
+    """Return a number and its interval with two digits."""
+    return tables.show(estimate, digits=2)
 
 
-def _percent(estimate: Estimate) -> str:
-    """Return a part and its interval as text."""
-    value, low, high = (100 * number for number in (estimate.value, estimate.low, estimate.high))
-    text, _, interval = tables.show(replace(estimate, value=value, low=low, high=high), digits=0).partition(" ")
-    return f"{text} % {interval}".strip()
+def _counted(strengths: Mapping[float, int]) -> str:
+    """Return strengths as text, with the number of tasks on which they are used."""
+    return ", ".join(f"{value:g} ({tasks})" for value, tasks in strengths.items())
+
+
+def _strengths(score: Score, which: str) -> str:
+    """Return the strengths that are used on some task as text."""
+    return ", ".join(f"{value:g}" for value in score.strengths(which))
+
+
+def _changed(score: Score, name: str, better: int) -> str:
+    """Return on how many tasks a group has more, and on which it has less, by intervals.
+
+    Args:
+        score: The scores of the method.
+        name: The field of `Levelling`.
+        better: 1 if larger numbers are better for the group, -1 if they are worse.
+    """
+    found: dict[int, list[str]] = {1: [], -1: []}
+    for env_id, one in score.of_tasks.items():
+        change: Estimate = getattr(one.levels, name)
+        for sign, shown in ((1, change.low > 0), (-1, change.high < 0)):
+            if shown:
+                found[sign * better].append(env_id)
+    less = found[-1]
+    told = f" ({', '.join(less)})" if less else ""
+    return f"has more on {len(found[1])} of {score.tasks} tasks, and less on {len(less) or 'none'}{told}"
 
 
 def _span(score: Score, name: str) -> str:
@@ -407,7 +546,7 @@ def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
     """Return the number of `TaskScore` that is the lowest (`min`) or highest (`max`), and on which task."""
     numbers = {env_id: getattr(one, name) for env_id, one in score.of_tasks.items()}
     env_id = end(numbers, key=numbers.__getitem__)
-    return f"{f'{numbers[env_id]:.2f}' if name == 'area' else _change(numbers[env_id])} on {env_id}"
+    return f"{f'{numbers[env_id]:.2f}' if name == 'area' else f'{100 * numbers[env_id]:.0f} %'} on {env_id}"
 
 
 # Figures --------------------------------------------------------------------------------------------------------------
@@ -415,11 +554,21 @@ def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
 
 def draw_scores(found: Mapping[str, Score], path: Path) -> None:
     """Save the scores of the methods as dots with intervals, best first."""
-    titles = {"area": "area (1 is ideal)", "performance": "performance (PPO 1)", "unfairness": "unfairness (PPO 1)"}
-    panels = {
-        title: {name: {"": getattr(one, field)} for name, one in found.items()} for field, title in titles.items()
+    titles = {
+        "area": "area (0: PPO, 1: ideal)",
+        "fixed": "area, strength from other tasks",
+        "performance": "performance (0: random, 1: PPO)",
+        "unfairness": "unfairness (0: fair, 1: PPO)",
     }
-    dot_plot(panels, path, label="interquartile mean over tasks and seeds", one_unit=False)
+    most = max(one.tasks for one in found.values())
+    labels = {
+        name: name if one.tasks == most else f"{name} ({one.tasks} of {most} tasks)" for name, one in found.items()
+    }
+    panels = {
+        title: {labels[name]: {"": getattr(one, field)} for name, one in found.items()}
+        for field, title in titles.items()
+    }
+    dot_plot(panels, path, label="mean over tasks", lines=(0.0, 1.0), one_unit=False)
 
 
 def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
@@ -449,7 +598,7 @@ def _draw_rows(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
     for method, style in {**styles, REWARD_ONLY: {"fmt": "D", "color": INK}}.items():
         own = [row for row in rows if row.key.name == method]
         axis.errorbar(**_bars(own), label=method, **look, **style)
-    others = [row for row in rows if row.key.name in (RANDOM, *board.rules, *board.bounds)]
+    others = [row for row in rows if row.key.name in (RANDOM, *board.distinct_rules, *board.bounds)]
     for k, row in enumerate(others):
         name, bars = row.key.name, _bars([row])
         axis.errorbar(**bars, fmt="x" if name == RANDOM else "*", color=INK, **{**look, "markersize": 8})
@@ -471,9 +620,12 @@ def _bars(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _near(board: TaskBoard, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """Return the limits of a panel with gaps and performances up to, and a quarter below, the reward-only method's."""
+    """Return the limits of a panel with the rows up to the reward-only method's gap and little less performance."""
     low, high = (arm.values("performance").mean() for arm in (board.random, board.reward_only))
     (gap,) = (row.cells["gap"] for row in rows if row.key.name == REWARD_ONLY)
     assert isinstance(gap, Estimate)
-    best = np.nanmax(_bars(rows)["y"])
-    return {"xlim": (-0.05 * gap.high, 1.1 * gap.high), "ylim": (high - (high - low) / 4, best + 0.1 * (best - low))}
+    bars = _bars(rows)
+    least, widest = high - (high - low) / 4, 1.1 * gap.high
+    shown = [y for x, y in zip(bars["x"], bars["y"], strict=True) if x <= widest and y >= least]
+    margin = 0.15 * (max(shown) - min(shown)) or 0.05 * (high - low)
+    return {"xlim": (-0.05 * gap.high, widest), "ylim": (min(shown) - margin, max(shown) + margin)}

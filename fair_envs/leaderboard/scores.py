@@ -100,7 +100,7 @@ class TaskBoard:
     @cached_property
     def best_rule(self) -> str:
         """The rule without ground truth with the highest performance; "" without a rule."""
-        means = {name: float(arm.values("performance").mean()) for name, arm in self.rules.items()}
+        means = {name: float(arm.values("performance").mean()) for name, arm in self.distinct_rules.items()}
         return max(means, key=lambda name: means[name], default="")
 
     @property
@@ -141,14 +141,21 @@ class TaskBoard:
 
     def _best(self, of_strengths: Floats) -> int:
         """Return the index of the strength with the largest area of its means, given (strengths, seeds, 2)."""
-        means = scaled(of_strengths.mean(axis=1), self.base, points(self.random))
-        return int(np.argmax(np.nan_to_num(areas(means), nan=-1.0)))
+        return int(np.argmax(self._areas(of_strengths.mean(axis=1))))
+
+    def _areas(self, means: Floats) -> Floats:
+        """Return the areas of strengths from their means over seeds, (strengths, 2); an undefined one is -1."""
+        return np.nan_to_num(areas(scaled(means, self.base, points(self.random))), nan=-1.0)
+
+    def strengths(self, method: str) -> dict[ArmKey, float]:
+        """Return the area of the means over all seeds of each strength of a method; -1 if it is undefined."""
+        arms = self.of(method)
+        return dict(zip(arms, self._areas(np.array([points(arm).mean(axis=0) for arm in arms.values()])), strict=True))
 
     def best(self, method: str) -> ArmKey:
         """Return the strength of a method with the largest area of its means over all seeds."""
-        arms = self.of(method)
-        means = np.array([points(arm).mean(axis=0, keepdims=True) for arm in arms.values()])
-        return list(arms)[self._best(means)]
+        found = self.strengths(method)
+        return max(found, key=lambda key: found[key])
 
     def levelling(self, arm: Arm) -> "Levelling":
         """Return how the rates of the best-off and the worst-off group changed, compared with the reward-only method.
@@ -156,9 +163,7 @@ class TaskBoard:
         These are the groups of each seed, which another training may exchange.
         """
         base = self.reward_only
-        return Levelling(
-            gap=float(base.values("gap").mean()), loss=base.minus(arm, "best"), gain=arm.minus(base, "worst")
-        )
+        return Levelling(loss=base.minus(arm, "best"), gain=arm.minus(base, "worst"))
 
     def as_good(self, arm: Arm) -> list[str]:
         """Return the scripted rules, without ground truth, that do about as well as an arm.
@@ -190,7 +195,7 @@ class TaskBoard:
         arms = [arm for of in trained.values() for arm in of.values()]
         return self.as_good(max(arms, key=lambda arm: np.nan_to_num(arm.values("performance").mean(), nan=-np.inf)))
 
-    def dominating(self) -> dict[str, int]:
+    def dominating(self) -> "dict[str, Dominated]":
         """Return how many trained arms each rule without ground truth dominates, for rules that dominate some.
 
         It performs at least as well, and the rate of each group is at least as high (means over seeds).
@@ -201,11 +206,13 @@ class TaskBoard:
         def levels(arm: Arm) -> Floats:
             return np.array([arm.values(name).mean() for name in numbers])
 
-        found = {
-            name: sum(bool((levels(rule) >= levels(arm)).all()) for arm in trained)
-            for name, rule in self.distinct_rules.items()
-        }
-        return {name: count for name, count in found.items() if count}
+        found = {}
+        for name, rule in self.distinct_rules.items():
+            below = [arm for arm in trained if (levels(rule) >= levels(arm)).all()]
+            if below:
+                better = sum(rule.minus(arm, "performance").low > 0 for arm in below)
+                found[name] = Dominated(len(below), len(trained), better)
+        return found
 
     def area(self, method: str) -> float:
         """Return the mean area of a method over its seeds."""
@@ -248,56 +255,91 @@ class Levelling(NamedTuple):
     """Who paid for a smaller gap.
 
     Attributes:
-        gap: The gap of the reward-only method.
         loss: How much the rate of the best-off group fell.
         gain: How much the rate of the worst-off group rose; both together are how much the gap fell.
     """
 
-    gap: float
     loss: Estimate
     gain: Estimate
 
 
-class TaskScore(NamedTuple):
-    """The scores of a method on a task, means over seeds.
+class Dominated(NamedTuple):
+    """How many trained arms a rule dominates.
 
     Attributes:
-        area: Its area, see `areas`.
-        ahead: Change of the rate of the best-off group, in parts of the reward-only method's gap.
-        behind: Change of that of the worst-off group, in the same unit; if both are negative, both groups lose.
+        arms: Number of arms than which it is at least as good for everyone, by means over seeds.
+        of: Number of trained arms.
+        shown: Number of the dominated arms than which it is shown to perform better (95 %, not corrected).
+    """
+
+    arms: int
+    of: int
+    shown: int
+
+
+class TaskScore(NamedTuple):
+    """The scores of a method on a task.
+
+    Attributes:
+        area: Its area, see `areas`, mean over seeds.
+        fixed: The same with the strength that has the largest mean area on the other tasks; NaN without other tasks.
+        performance: Its performance, see `scaled`.
+        unfairness: Its gap above the noise floor, see `scaled`.
+        best: The strength with the largest area over all seeds.
+        transferred: The strength of ``fixed``; None: there is none.
+        levels: Who paid, at the best strength.
+        as_good: The rules without ground truth that do about as well as the best strength.
     """
 
     area: float
-    ahead: float
-    behind: float
+    fixed: float
+    performance: float
+    unfairness: float
+    best: ArmKey
+    transferred: ArmKey | None
+    levels: Levelling
+    as_good: Sequence[str]
 
 
 class Score(NamedTuple):
-    """The scores of a method over the scored tasks.
+    """The scores of a method over the scored tasks; all but ``fixed`` are with the best strength on each task.
 
     Attributes:
-        tasks: Number of tasks with scores on which it was run.
-        area: Interquartile mean of the areas over tasks and seeds, see `areas`.
-        performance: Interquartile mean of the performance: random 0, reward-only 1.
+        area: Mean of the areas over tasks, see `areas`.
+        fixed: The same with the strength that is best on the other tasks: one that was not tuned on the task.
+        interquartile: Interquartile mean of the areas over tasks and seeds.
+        performance: Mean performance over tasks: random 0, reward-only 1.
         unfairness: The same of the gap above its noise floor: fair 0, reward-only 1.
         improvement: Probability that a run has a larger area than a run of the reward-only method.
-        matched: Number of tasks on which a scripted rule without ground truth does about as well.
-        strengths: The strengths that are best on some task, from weak to strong, with the number of these tasks.
         of_tasks: The scores on each task.
     """
 
-    tasks: int
     area: Estimate
+    fixed: Estimate
+    interquartile: Estimate
     performance: Estimate
     unfairness: Estimate
     improvement: Estimate
-    matched: int
-    strengths: Mapping[float, int]
     of_tasks: Mapping[str, TaskScore]
 
-    def mean(self, name: str) -> float:
-        """Return the mean of a number of `TaskScore` over tasks."""
-        return float(np.mean([getattr(one, name) for one in self.of_tasks.values()]))
+    @property
+    def tasks(self) -> int:
+        """Number of tasks with scores on which it was run."""
+        return len(self.of_tasks)
+
+    @property
+    def matched(self) -> int:
+        """Number of tasks on which a scripted rule without ground truth does about as well."""
+        return sum(bool(one.as_good) for one in self.of_tasks.values())
+
+    def strengths(self, which: str) -> dict[float, int]:
+        """Return the strengths that are ``"best"`` or ``"transferred"`` on some task, and on how many."""
+        keys = [key for one in self.of_tasks.values() if (key := getattr(one, which)) is not None]
+        return dict(sorted(Counter(key.strength for key in keys if key.strength is not None).items()))
+
+    def mean(self, name: str, tasks: Iterable[str] | None = None) -> float:
+        """Return the mean of a number of `TaskScore` over tasks; None: all."""
+        return float(np.mean([getattr(self.of_tasks[env_id], name) for env_id in tasks or self.of_tasks]))
 
 
 def scores(boards: Iterable[TaskBoard]) -> dict[str, Score]:
@@ -314,40 +356,85 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
     The bootstrap also resamples the seeds of the reward-only and of the random policy, by which numbers are scaled. The
     choice of strengths is not repeated in it.
     """
-    samples = [
-        [board.chosen(method) for board in boards],
-        [board.base for board in boards],
-        [points(board.random) for board in boards],
+    own = [board.chosen(method) for board in boards]
+    scale = [[board.base for board in boards], [points(board.random) for board in boards]]
+    moved = [transferred(method, boards, board) for board in boards]
+    fixed = [
+        np.full((1, 2), np.nan) if key is None else points(board.arms[key])
+        for board, key in zip(boards, moved, strict=True)
     ]
 
-    def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
-        def statistic(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> Any:
-            return interquartile_mean([number(scaled(*of)) for of in zip(own, base, random, strict=True)])
-
-        return statistic
+    def interquartile(*samples: Sequence[Floats]) -> Any:
+        return interquartile_mean([areas(scaled(*of)) for of in zip(*samples, strict=True)])
 
     def improvement(own: Sequence[Floats], base: Sequence[Floats], random: Sequence[Floats]) -> Any:
         return probability_of_improvement(
             *([areas(scaled(*of)) for of in zip(one, base, random, strict=True)] for one in (own, base))
         )
 
-    best = [board.of(method)[board.best(method)] for board in boards]
-    strengths = Counter(key.strength for board in boards if (key := board.best(method)).strength is not None)
-    levels = [board.levelling(arm) for board, arm in zip(boards, best, strict=True)]
-    of_tasks = {
-        board.env_id: TaskScore(board.area(method), -level.loss.value / level.gap, level.gain.value / level.gap)
-        for board, level in zip(boards, levels, strict=True)
-    }
+    of_tasks = {}
+    for board, key, tuned, untuned in zip(boards, moved, own, fixed, strict=True):
+        placed, best = scaled(tuned, board.base, points(board.random)), board.best(method)
+        arm = board.arms[best]
+        of_tasks[board.env_id] = TaskScore(
+            area=board.area(method),
+            fixed=float(areas(scaled(untuned, board.base, points(board.random))).mean()),
+            performance=float(placed[:, 0].mean()),
+            unfairness=float(placed[:, 1].mean()),
+            best=best,
+            transferred=key,
+            levels=board.levelling(arm),
+            as_good=board.as_good(arm),
+        )
     return Score(
-        tasks=len(boards),
-        area=stratified_bootstrap(samples, over_tasks(areas)),
-        performance=stratified_bootstrap(samples, over_tasks(lambda of: of[..., 0])),
-        unfairness=stratified_bootstrap(samples, over_tasks(lambda of: of[..., 1])),
-        improvement=stratified_bootstrap(samples, improvement),
-        matched=sum(bool(board.as_good(arm)) for board, arm in zip(boards, best, strict=True)),
-        strengths=dict(sorted(strengths.items())),
+        area=stratified_bootstrap([own, *scale], over_tasks(areas)),
+        fixed=stratified_bootstrap([fixed, *scale], over_tasks(areas)),
+        interquartile=stratified_bootstrap([own, *scale], interquartile),
+        performance=stratified_bootstrap([own, *scale], over_tasks(lambda of: of[..., 0])),
+        unfairness=stratified_bootstrap([own, *scale], over_tasks(lambda of: of[..., 1])),
+        improvement=stratified_bootstrap([own, *scale], improvement),
         of_tasks=of_tasks,
     )
+
+
+def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
+    """Return the mean over tasks of a number of scaled points, for `stratified_bootstrap`."""
+
+    def statistic(*samples: Sequence[Floats]) -> Floats:
+        means = [number(scaled(*of)).mean(axis=-1) for of in zip(*samples, strict=True)]
+        return np.asarray(np.mean(means, axis=0))
+
+    return statistic
+
+
+def transferred(method: str, boards: Iterable[TaskBoard], to: TaskBoard) -> ArmKey | None:
+    """Return a method's arm on a task with the strength that has the largest mean area on the other tasks.
+
+    A strength counts if it was run on the task and on at least one other. None: there is none.
+    """
+    others: dict[float | None, list[float]] = {}
+    for board in boards:
+        if board is not to:
+            for key, area in board.strengths(method).items():
+                others.setdefault(key.strength, []).append(area)
+    known = [key for key in to.of(method) if key.strength in others]
+    return max(known, key=lambda key: float(np.mean(others[key.strength])), default=None)
+
+
+def difference(first: str, second: str, boards: Sequence[TaskBoard], *, level: float) -> Estimate:
+    """Return the mean area of a method minus that of another over the scored tasks on which both were run.
+
+    The seeds of the reward-only and of the random policy, by which both are scaled, are the same for both.
+    """
+    common = [board for board in boards if not board.unscored and board.of(first) and board.of(second)]
+    samples = [[board.chosen(name) for board in common] for name in (first, second)]
+    samples += [[board.base for board in common], [points(board.random) for board in common]]
+    mean = over_tasks(areas)
+
+    def statistic(one: Sequence[Floats], other: Sequence[Floats], *scale: Sequence[Floats]) -> Floats:
+        return np.asarray(mean(one, *scale) - mean(other, *scale))
+
+    return stratified_bootstrap(samples, statistic, level=level, resamples=10_000)
 
 
 def boards_of(arms: Mapping[ArmKey, Arm]) -> list[TaskBoard]:

@@ -16,7 +16,17 @@ from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.controls import FailedControlError, check, controls
 from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, ArmKey, Unit
 from fair_envs.leaderboard.rows import Row, rows_of, worst_off
-from fair_envs.leaderboard.scores import TaskBoard, areas, boards_of, points, scaled, score, scores
+from fair_envs.leaderboard.scores import (
+    Dominated,
+    TaskBoard,
+    areas,
+    boards_of,
+    difference,
+    points,
+    scaled,
+    score,
+    scores,
+)
 from fair_envs.metrics.inference import probability_of_improvement
 from tests.leaderboard.boards import TASK, arm, board, page
 
@@ -108,8 +118,8 @@ def test_levelling_says_how_much_both_groups_change() -> None:
     assert (up.loss.value, up.gain.value) == pytest.approx((0.0, 0.4))
     both = board({"fair": (1.0, 0.0)})
     both.arms[ArmKey(TASK, "fair")] = arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.3, 0.3))  # type: ignore[index]
-    found_score = score("fair", [both])
-    assert (found_score.mean("ahead"), found_score.mean("behind")) == pytest.approx((-0.5 / 0.4, -0.1 / 0.4))
+    levels = score("fair", [both]).of_tasks[TASK].levels
+    assert (levels.loss.value, levels.gain.value) == pytest.approx((0.5, -0.1))
 
 
 def test_levelling_is_of_the_groups_of_each_seed() -> None:
@@ -128,7 +138,9 @@ def test_levelling_is_of_the_groups_of_each_seed() -> None:
 
 def test_a_rule_dominates_arms_in_which_every_group_has_less() -> None:
     found = board({"fair": (0.8, 0.3), "better": (0.95, 0.0)})
-    assert found.dominating() == {"max-reward": 1}  # at (0.9, 0.1); PPO performs better, as does the other method
+    assert found.dominating() == {
+        "max-reward": Dominated(1, 3, 1)
+    }  # at (0.9, 0.1); PPO performs better, as does the other method
     assert board().dominating() == {}
 
 
@@ -184,7 +196,9 @@ def test_a_method_that_runs_on_some_tasks_is_scored_on_these() -> None:
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the second task has other scripted policies
     line = shown.answer()[0]
-    assert "`all` dominates" in line and "Not ranked, because they run on fewer tasks: `good`." in line
+    assert "problem: `all`." in line
+    told = "Not ranked, because they run on fewer tasks: `good` (larger area on their tasks: `good`)."
+    assert told in shown.answer()[1]
 
 
 def test_a_rule_is_compared_with_the_best_arm_where_a_task_has_no_scores() -> None:
@@ -251,26 +265,78 @@ def test_a_single_seed_cannot_pass_a_control() -> None:
 def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_does_as_well() -> None:
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
     lines = found.answer()
-    assert "`parity` dominates" in lines[0] and "No other interval reaches it." in lines[0]
-    assert "`parity` reaches 80 % [" in lines[1]
-    assert "best off by +0 % of PPO's gap (+0 % on FairLending-v0), and of the group" in lines[2]
-    assert "worst off by +100 % (+100 % on FairLending-v0). Negative" in lines[2]
-    assert "On 0 of 1 tasks with scores" in lines[3]
+    assert "problem: `parity`. Its area is " in lines[0] and "other tasks only" not in lines[0]  # there is one task
+    assert "All other methods on these tasks are shown to have a smaller area. Intervals are" in lines[1]
+    assert "`parity` keeps 80 % on FairLending-v0 of PPO's performance above random, and -" in lines[2]
+    assert "worst off has more on 1 of 1 tasks, and less on none; the group" in lines[3]
+    assert "best off has more on 0 of 1 tasks, and less on none, by 95 % intervals" in lines[3]
+    assert "On 0 of 1 tasks, " in lines[4] and "reaches less than a rule" not in lines[4]
     matched = page(board({"parity": (0.8, 0.1)})).answer()
-    assert "On 1 of 1 tasks with scores" in matched[3] and "FairLending-v0 (`max-reward`)" in matched[3]
+    assert "On 1 of 1 tasks, " in matched[4] and "FairLending-v0 (`max-reward`)" in matched[4]
+
+
+def test_a_group_that_loses_is_counted_with_its_task() -> None:
+    own = board({"parity": (0.8, 0.0)})
+    key = ArmKey(TASK, "parity")
+    own.arms[key] = arm(key, 0.8, 0.0, rates=(0.5, 0.5))  # type: ignore[index]
+    told = "best off has more on 0 of 1 tasks, and less on 1 (FairLending-v0), by"
+    assert told in page(own).answer()[3]
 
 
 def test_the_answer_says_on_which_task_each_of_the_best_methods_does_least() -> None:
     one, other = (dict.fromkeys(("parity", "ggf"), point) for point in ((0.9, 0.0), (0.7, 0.1)))
     found = page(board(one), board(other, task=HIRING))
     low, high = sorted(own.area for own in found.scores["parity"].of_tasks.values())
-    first = found.answer()[0]
-    assert low < 0.6 and "`parity` dominates" in first
-    assert f"on single tasks {low:.2f} on FairHiring-v0 to {high:.2f} on FairLending-v0)" in first
-    assert f"with the lowest area on a task: `ggf` ({low:.2f} on FairHiring-v0)." in first
+    first, sure, *_ = found.answer()
+    assert low < 0.6 and "problem: `parity`." in first
+    assert f", and {low:.2f} on FairHiring-v0 to {high:.2f} on FairLending-v0. The area" in first
+    assert f"with the lowest area on a task: `ggf` ({low:.2f} on FairHiring-v0)." in sure
 
 
-def test_the_answer_counts_a_rule_once_and_only_on_tasks_with_scores() -> None:
+def test_a_strength_that_was_not_tuned_on_the_task_is_the_best_one_on_the_others() -> None:
+    """Each strength is perfect on one task and useless on the other; the steady method has one strength."""
+    tasks = (TASK, HIRING)
+    boards = [
+        board({("tuned", 1.0): points[0], ("tuned", 2.0): points[1], ("steady", 1.0): (1.0, 0.1)}, task=task)
+        for task, points in zip(tasks, (((1.0, 0.0), (1.0, 0.4)), ((1.0, 0.4), (1.0, 0.0))), strict=True)
+    ]
+    found = scores(boards)
+    assert [*found] == ["tuned", "steady", AGAIN]
+    assert found["tuned"].area.value > 0.95 and found["tuned"].fixed.value < 0.05
+    assert found["tuned"].strengths("best") == {1.0: 1, 2.0: 1} == found["tuned"].strengths("transferred")
+    assert found["tuned"].of_tasks[TASK].transferred == ArmKey(TASK, "tuned", 2.0)
+    assert found["steady"].fixed.value == pytest.approx(found["steady"].area.value)
+    line = page(*boards).answer()[0]
+    assert "With a strength that was chosen on the other tasks only: `steady` 1, 0.7" in line
+    assert "; `tuned` then has 0.0" in line
+
+
+def test_a_strength_that_no_other_task_has_cannot_be_chosen_there() -> None:
+    boards = [board({("fair", 1.0): (1.0, 0.1)}), board({("fair", 2.0): (1.0, 0.1)}, task=HIRING)]
+    found = scores(boards)["fair"]
+    assert np.isnan(found.fixed.value) and found.strengths("transferred") == {}
+
+
+def test_the_difference_of_two_methods_is_of_the_tasks_of_both_with_one_scale() -> None:
+    boards = [board({"one": (1.0, 0.1), "two": (1.0, 0.1)}), board({"one": (1.0, 0.4)}, task=HIRING)]
+    found = difference("one", "two", boards, level=0.95)
+    assert found.value == 0 and found.low < 0 < found.high < 0.2
+    poor = board({"one": (1.0, 0.1), "two": (1.0, 0.3)})
+    assert difference("one", "two", [poor], level=0.95).low > 0
+
+
+def test_the_first_method_without_a_task_and_without_tasks_with_a_rule_is_named() -> None:
+    beaten = {"one": (0.7, 0.1), "two": (0.93, 0.1)}
+    alone = board({"one": (1.0, 0.0), "two": (0.6, 0.1), "max-reward": (0.1, 0.9)})
+    boards = [alone, board(beaten, task=HIRING), board(beaten, task="FairFraud-v0")]
+    shown = page(*boards)
+    vars(shown)["boards"] = boards  # the other tasks have other scripted policies
+    sure = shown.answer()[1]
+    assert "If a task is left out, the first is `two` (without FairLending-v0)" in sure
+    assert "On the tasks on which no simple rule does as well (FairLending-v0), it is `one`." in sure
+
+
+def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> None:
     own = board({"parity": (0.8, 0.1)})
     (rule,) = own.rules.values()
     rows = [replace(row, result=f"of seed {row.seed}") for row in rule.rows]
@@ -278,16 +344,21 @@ def test_the_answer_counts_a_rule_once_and_only_on_tasks_with_scores() -> None:
     both = TaskBoard(TASK, arms, ("random", "constant 1", "max-reward", PLANTED, PARTIAL))
     assert list(both.rules) == ["constant 1", "max-reward"] and both.matched() == ["max-reward"] == [*both.dominating()]
     unscored = board({"parity": (0.0, 0.1)}, task=HIRING, ppo=(0.0, 0.4), **{AGAIN: (0.0, 0.4)})
-    lines = page(both, unscored).answer()
-    assert unscored.matched() and "On 1 of 1 tasks with scores" in lines[3] and HIRING not in lines[3]
+    shown = page(both, unscored)
+    vars(shown)["boards"] = [both, unscored]  # the second task has other scripted policies
+    lines = shown.answer()
+    assert unscored.matched() and "On 2 of 2 tasks, " in lines[4]
+    assert "FairLending-v0 (`max-reward`); FairHiring-v0 (`max-reward`)." in lines[4]
+    assert "Above random, PPO itself reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)." in lines[4]
 
 
 def test_an_undefined_score_of_a_task_is_null_in_the_data() -> None:
     found = page(board({"parity": (0.8, 0.0)}))
     told = found.scores["parity"]
-    found.scores["parity"] = told._replace(of_tasks={TASK: told.of_tasks[TASK]._replace(ahead=np.nan)})
-    data = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert data["scores"]["parity"]["of_tasks"][TASK]["ahead"] is None
+    assert np.isnan(told.of_tasks[TASK].fixed)  # there is no other task
+    data = json.loads(json.dumps(found.as_dict(), allow_nan=False))["scores"]["parity"]
+    assert data["of_tasks"][TASK]["fixed"] is None and data["fixed"]["value"] is None
+    assert data["of_tasks"][TASK]["best"] == f"{TASK}/parity" and data["of_tasks"][TASK]["levels"]["gain"]["value"] > 0
 
 
 def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:
@@ -312,7 +383,8 @@ def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None
     assert "* Scripted rule that does not know the truth with the highest area, of " in text
     assert "| parity | 0.5 | 3 | 0.800" in text
     (scored,) = [line for line in text.splitlines() if line.startswith("| parity | 1 | ")]
-    assert scored.endswith("| 0.5 (1) |")  # the strength, and on how many tasks
+    assert scored.endswith("| 1 of 1 | 0.5 (1) |  |")  # the strength, and on how many tasks
+    assert "| parity | FairLending-v0 | 0.5 | 0.80 | " in text
     assert "No scores: the reward-only method is not shown to perform better" in text
     for name in ("FairLending-v0.png", "FairHiring-v0.png", "scores.png", "scores.json", "seeds.csv.gz"):
         assert (tmp_path / "p" / name).exists()
