@@ -157,8 +157,8 @@ class Page:
         yield self.reading()
         yield "## Controls"
         yield tables.markdown(
-            ["control", "passed", "evidence"],
-            [[one.name, PASSED[one.passed], one.evidence] for one in self.controls],
+            ["control", "passed", "evidence", "what it detects"],
+            [[one.name, PASSED[one.passed], one.evidence, one.detects] for one in self.controls],
         )
         for board in self.boards:
             yield f"## {board.env_id}"

@@ -39,6 +39,7 @@ class Column(NamedTuple):
 
 
 LIMIT_MISSED, BOUND, CONTROL, AS_GOOD = "limit missed", "bound", "control", "a rule is as good"
+SAME = "same decisions"
 
 COLUMNS: Mapping[str, Column] = {
     "task": Column("the environment"),
@@ -60,7 +61,8 @@ COLUMNS: Mapping[str, Column] = {
         f"*{LIMIT_MISSED}*: the limited measure is shown to be above the limit in the last quarter of the trainings; "
         f"*{BOUND}*: the policy uses the ground truth; *{CONTROL}*: not a contender; *{AS_GOOD}*: this "
         f"scripted rule has a performance at most {LITTLE:g} lower on the scale from random to PPO (not lower where a "
-        "task has no scores), and a gap at most the noise floor larger"
+        f"task has no scores), and a gap at most the noise floor larger; *{SAME}*: this earlier row decided alike in "
+        "all test episodes"
     ),
     "price %": Column("change of the performance relative to PPO's", digits=1),
     "worst-off group": Column("rate of the group that is worst off in a seed"),
@@ -148,8 +150,18 @@ def marks(board: TaskBoard, key: ArmKey) -> list[str]:
     if key.name in (*REJECTED, AGAIN):
         return [CONTROL]
     found = [LIMIT_MISSED] if missed(key, board.arms[key]) else []
-    rules = [] if key.name in board.untrained else board.as_good(board.arms[key])
-    return [*found, *([f"{AS_GOOD}: {', '.join(rules)}"] if rules else [])]
+    if rules := [] if key.name in board.untrained else board.as_good(board.arms[key]):
+        found.append(f"{AS_GOOD}: {', '.join(rules)}")
+    if earlier := same_as(board, key):
+        found.append(f"{SAME}: {earlier}")
+    return found
+
+
+def same_as(board: TaskBoard, key: ArmKey) -> str:
+    """Return the first other row that has the same exact results in all seeds; "": there is none before this one."""
+    own = [row.result for row in board.arms[key].rows]
+    first = next(one for one, arm in board.arms.items() if [row.result for row in arm.rows] == own)
+    return "" if first == key or not all(own) else str(first).partition("/")[2].replace("/", " ")
 
 
 def missed(key: ArmKey, arm: Arm) -> bool:

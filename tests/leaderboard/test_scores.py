@@ -15,7 +15,7 @@ from fair_envs.experiments.seeds import Arm, read_rows
 from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.controls import FailedControlError, check, controls
 from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, ArmKey, Unit
-from fair_envs.leaderboard.rows import Row, rows_of, worst_off
+from fair_envs.leaderboard.rows import Row, rows_of, same_as, worst_off
 from fair_envs.leaderboard.scores import (
     Dominated,
     TaskBoard,
@@ -449,6 +449,17 @@ def test_a_row_is_marked_if_a_rule_is_as_good_or_it_is_no_contender() -> None:
     assert [row_of(found, name).text("marks") for name in names] == [as_good, "", "", "control", "control"]
     bound = TaskBoard(TASK, found.arms, found.untrained, frozenset({"max-reward"}))
     assert row_of(bound, "max-reward").text("marks") == "bound" and row_of(bound, "close").text("marks") == ""
+
+
+def test_a_row_with_the_same_decisions_as_an_earlier_one_says_so() -> None:
+    found = board({("cpo", 0.5): (0.8, 0.1), ("cpo", 0.1): (0.8, 0.1)})
+    keys = [ArmKey(TASK, "cpo", strength) for strength in (0.5, 0.1)]
+    assert [same_as(found, key) for key in keys] == ["", ""]  # no exact result is known
+    for key in keys:
+        rows = [replace(row, result=f"of seed {row.seed}") for row in found.arms[key].rows]
+        found.arms[key] = Arm(str(key), rows)  # type: ignore[index]
+    assert [same_as(found, key) for key in keys] == ["", "cpo 0.5"]
+    assert rows_of(found)[-1].cells["marks"] == "a rule is as good: max-reward; same decisions: cpo 0.5"
 
 
 def test_the_worst_off_group_is_that_of_most_seeds() -> None:
