@@ -389,7 +389,7 @@ def check_seeds(seeds: ArrayLike, count: int) -> NDArray[np.uint64]:
     if given.ndim:
         return np.array([check_seed(seed) for seed in given], np.uint64)
     first = check_seed(given[()])
-    check_seed(first + count - 1)
+    check_seed(first + max(count, 1) - 1)
     return np.arange(first, first + count, dtype=np.uint64)
 
 

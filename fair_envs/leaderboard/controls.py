@@ -130,11 +130,7 @@ def random_decisions_are_at_the_floor(boards: Sequence[TaskBoard]) -> Control:
 
 
 def same_method_is_the_same(boards: Sequence[TaskBoard]) -> Control:
-    """Return whether the reward-only method is not shown to differ from itself with other seeds (Holm's correction).
-
-    With few seeds this only finds large differences: with 5 seeds and 18 comparisons, one of three standard deviations
-    in about half of all cases.
-    """
+    """Return whether the reward-only method is not shown to differ from itself with other seeds (Holm's correction)."""
     differences = {}
     for board in boards:
         again = board.arms.get(ArmKey(board.env_id, AGAIN))
@@ -149,7 +145,7 @@ def same_method_is_the_same(boards: Sequence[TaskBoard]) -> Control:
         None if not differences else _testable(differences) and not found,
         f"{len(differences)} comparisons, smallest one-sided p-value {smallest:.3f}"
         + (f", differing: {', '.join(found)}" if found else ""),
-        "large errors only: with 5 seeds and 18 comparisons, three standard deviations in about half of all cases",
+        "large errors only: with 5 seeds and 18 comparisons, one of three standard deviations in half of all cases",
     )
 
 

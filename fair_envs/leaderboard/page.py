@@ -1,5 +1,6 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -41,7 +42,6 @@ from fair_envs.support.progress import progress_bar
 from fair_envs.tasks import task_of
 
 PAGE = "index.md"
-TOP = 5  # methods named in the answer
 SCORES_CAPTION = (
     "Means over tasks with 95 % intervals over training seeds, best first; methods that run on fewer tasks stand last. "
     "Dotted: 0 and 1. *ppo again* is PPO with other seeds: its distance from PPO is chance."
@@ -93,9 +93,12 @@ class Page:
 
     @cached_property
     def behind(self) -> dict[str, Estimate]:
-        """How far the first method's area is above each other one's, on the tasks of both; together at 95 %."""
+        """How far the first method's area is above each other one's, on the tasks of both, see `difference`.
+
+        All pairs are counted in Bonferroni's correction, because the first method is chosen by its area.
+        """
         first, *others = self.contenders
-        level = 1 - 0.05 / max(len(others), 1)
+        level = 1 - 0.05 / max(math.comb(len(self.contenders), 2), 1)
         return {name: difference(first, name, self.boards, level=level) for name in others}
 
     @cached_property
@@ -247,28 +250,25 @@ class Page:
     def _best(self) -> list[str]:
         """Return which method is best, how sure that is, what it costs, and who pays."""
         name, score = next(iter(self.contenders.items()))
-        lines = [
+        chance = f" ({self.scores[AGAIN].area.value:.2f} for PPO with other seeds)" if AGAIN in self.scores else ""
+        which = (
             f"**Which method?** If you can try several strengths on your own problem: `{name}`. Its area is "
             f"{_short(score.area)} on average over {score.tasks} tasks, and {_span(score, 'area')}. The area is 0 for "
-            "reward-only PPO, and 1 for PPO's performance without a gap."
-        ]
+            f"the means of reward-only PPO{chance}, and 1 for PPO's performance without a gap."
+        )
         if steady := self.steady:
             own = self.contenders[steady]
-            fixed = {other: self.contenders[other].fixed for other in self.ranked if other != steady}
-            near = [other for other in fixed if fixed[other].high >= own.fixed.low]
-            near.sort(key=lambda other: -fixed[other].value)
-            told = ", ".join(f"`{other}` {fixed[other].value:.2f}" for other in near[:TOP])
-            lines[0] += (
-                f" With a strength that was chosen on the other tasks only: `{steady}` "
-                f"{_strengths(own, 'transferred')}, {_short(own.fixed)}"
-                + (f" (not clearly less: {told})" if near else "")
-                + ("." if name in (steady, *near) else f"; `{name}` then has {_short(score.fixed)}.")
-            )
+            known = [other for other in self.ranked if other != steady and self.contenders[other].common]
+            close = [other for other in known if not self.contenders[other].area_of_one.high < own.area_of_one.low]
+            close.sort(key=lambda other: -self.contenders[other].area_of_one.value)
+            told = [f"`{other}` {_one(self.contenders[other])}" for other in close]
+            which += f" With one strength for all tasks: `{steady}` {_one(own)}"
+            which += f"; not clearly less: {', '.join(told)}." if close else "."
         return [
-            *lines,
+            which,
             self._sure(name, score),
-            f"**What does it cost?** `{name}` keeps {_span(score, 'performance')} of PPO's performance above random, "
-            f"and {_span(score, 'unfairness')} of PPO's gap is left.",
+            f"**What does it cost?** `{name}` has {_span(score, 'performance')} of PPO's performance above random, and "
+            f"a gap above noise of {_span(score, 'unfairness')} of PPO's.",
             f"**Who pays?** With `{name}`, the group that was worst off {_changed(score, 'gain', 1)}; the group that "
             f"was best off {_changed(score, 'loss', -1)}, by 95 % intervals over seeds.",
         ]
@@ -281,80 +281,84 @@ class Page:
 
     @property
     def steady(self) -> str:
-        """The ranked method with the largest area at a strength chosen on the other tasks; "": there is none."""
-        found = {name: self.contenders[name].fixed.value for name in self.ranked}
-        return max((name for name in found if not np.isnan(found[name])), key=lambda name: found[name], default="")
+        """The ranked method with the largest area with one strength for all tasks; "": there is one task."""
+        if next(iter(self.contenders.values())).tasks < 2:
+            return ""
+        known = [name for name in self.ranked if self.contenders[name].common]
+        return max(known, key=lambda name: self.contenders[name].area_of_one.value, default="")
 
     def _sure(self, name: str, score: Score) -> str:
         """Return how sure it is that a method is the best one."""
         rivals = [other for other in self.ranked[1:] if not self.behind[other].low > 0]
-        lowest = ", ".join(f"`{other}` ({_end(self.contenders[other], 'area', min)})" for other in rivals[:TOP])
+        lowest = ", ".join(f"`{other}` ({_end(self.contenders[other], 'area', min)})" for other in rivals)
         text = "**How sure is that?** "
-        text += (
-            f"Not shown to have a smaller area (intervals together at 95 %), with the lowest area on a task: {lowest}."
-            if rivals
-            else "All other methods on these tasks are shown to have a smaller area."
-        )
+        if rivals:
+            text += f"Not shown to have a smaller area (all pairs, Bonferroni), with the lowest on a task: {lowest}. "
+        elif len(self.ranked) > 1:
+            text += "All other ranked methods are shown to have a smaller area. "
         tasks = list(score.of_tasks)
         if len(tasks) > 2:
             without = {task: self._first([one for one in tasks if one != task]) for task in tasks}
             others = [f"`{first}` (without {task})" for task, first in without.items() if first != name]
-            text += f" If a task is left out, the first is {', '.join(others) or f'`{name}` all the same'}."
+            text += f"If a task is left out, the first is {', '.join(others) or f'`{name}` all the same'}. "
         alone = [board.env_id for board in self.boards if board.env_id in score.of_tasks and not board.matched()]
         if 0 < len(alone) < len(tasks):
-            tasks_alone, first = ", ".join(alone), self._first(alone)
-            text += f" On the tasks on which no simple rule does as well ({tasks_alone}), it is `{first}`."
+            text += f"On the tasks on which no simple rule does as well ({', '.join(alone)}), it is "
+            text += f"`{self._first(alone)}`. "
         seeds = " or ".join(map(str, sorted({board.reward_only.seeds for board in self.boards})))
-        text += f" Intervals are about training seeds ({seeds} each), not about other tasks."
+        text += f"Intervals are about training seeds ({seeds} each), not about other tasks."
         if fewer := [other for other in self.contenders if other not in self.ranked]:
             better = [other for other in fewer if self.behind[other].value < 0]
             text += f" Not ranked, because they run on fewer tasks: {as_code(fewer)}" + (
-                f" (larger area on their tasks: {as_code(better)})." if better else "."
+                f" (larger mean area than `{name}` on their tasks: {as_code(better)})." if better else "."
             )
         return text
 
     def _first(self, tasks: Sequence[str]) -> str:
         """Return the ranked method with the largest mean area on some of the tasks."""
-        means = {name: self.contenders[name].mean("area", tasks) for name in self.ranked}
-        return max(means, key=lambda name: np.nan_to_num(means[name], nan=-1.0))
+        return max(self.ranked, key=lambda name: self.contenders[name].mean(tasks))
 
     def score_table(self) -> str:
         """Return the scores."""
-        header = ["method", "tasks", "area", "area, strength from other tasks", "area, interquartile mean"]
-        header += ["performance", "unfairness", "better than PPO", "first minus this", "a rule does about as well"]
-        header += ["strengths", "from other tasks"]
+        header = ["method", "tasks", "area", "area with one strength", "area, interquartile mean", "performance"]
+        header += ["unfairness", "better than PPO", "less than the first", "a rule does about as well", "strengths"]
         rows: list[list[tables.Cell]] = [
             [
                 name,
                 str(one.tasks),
                 one.area,
-                one.fixed,
+                ", ".join(f"{_strength(strength)}{area.value:.2f}" for strength, area in one.common.items()),
                 one.interquartile,
                 one.performance,
                 one.unfairness,
                 one.improvement,
                 self.behind.get(name, ""),
                 f"{one.matched} of {one.tasks}",
-                *(_counted(one.strengths(which)) for which in ("best", "transferred")),
+                ", ".join(f"{value:g} ({tasks})" for value, tasks in one.strengths.items()),
             ]
             for name, one in self.scores.items()
         ]
         return tables.markdown(header, rows)
 
     def who_pays(self) -> str:
-        """Return what the first method, and the first with strengths from other tasks, do on each task."""
+        """Return what the first method does on each task at its best strength, and the steady one at its one."""
         header = ["method", "task", "strength", "performance", "unfairness", "rate of the group ahead, PPO", "change"]
         header += ["rate of the group behind, PPO", "change", "a rule does about as well"]
+        first, steady = next(iter(self.contenders)), self.steady
+        keys = [one.best for one in self.contenders[first].of_tasks.values()]
+        if steady:
+            of = self.contenders[steady]
+            keys += [ArmKey(env_id, steady, of.steadiest) for env_id in of.of_tasks]
         boards = {board.env_id: board for board in self.boards}
         rows: list[list[tables.Cell]] = []
-        for name in dict.fromkeys([next(iter(self.contenders)), *filter(None, [self.steady])]):
-            for env_id, one in self.contenders[name].of_tasks.items():
-                base, loss = boards[env_id].reward_only, one.levels.loss
-                lost = replace(loss, value=-loss.value, low=-loss.high, high=-loss.low)
-                strength = "" if one.best.strength is None else f"{one.best.strength:g}"
-                numbers = [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]
-                rates = [base.estimate("best"), lost, base.estimate("worst"), one.levels.gain]
-                rows.append([name, env_id, strength, *numbers, *rates, as_code(one.as_good)])
+        for key in dict.fromkeys(keys):
+            board = boards[key.env_id]
+            arm, base = board.arms[key], board.reward_only
+            levels, numbers = board.levelling(arm), board.placed(arm).mean(axis=0)
+            lost = replace(levels.loss, value=-levels.loss.value, low=-levels.loss.high, high=-levels.loss.low)
+            rates = [base.estimate("best"), lost, base.estimate("worst"), levels.gain]
+            told = [key.name, key.env_id, _strength(key.strength, after=""), *(f"{number:.2f}" for number in numbers)]
+            rows.append([*told, *rates, as_code(board.as_good(arm))])
         return tables.markdown(header, rows)
 
     def reading(self) -> str:
@@ -364,23 +368,23 @@ class Page:
         )
         return (
             "Brackets hold 95 % intervals of the stratified bootstrap over training seeds, also of those of PPO and "
-            "random, by which numbers are scaled; with 5 seeds they cover about 0.91. *Performance*: random 0, PPO 1. "
-            "*Unfairness*: the gap above its noise floor, fair 0, PPO 1; above 1 is more unfair than PPO. *Area*: the "
-            "part of the rectangle between random and PPO, and between PPO's gap and none, that a run dominates; it is "
-            "0 for PPO, and for everything that performs like random or has a larger gap than PPO. These are means "
-            "over tasks and seeds. Each seed has the strength that is best for the other seeds of the task, so that "
-            "several strengths are no advantage by themselves. *Strength from other tasks*: the one with the largest "
-            "mean area on the other tasks, as for a user who cannot tune it. *Interquartile mean*: over tasks and "
+            "random, by which numbers are scaled; with 5 seeds they are somewhat too narrow. *Performance*: random "
+            "0, PPO 1. *Unfairness*: the gap above its noise floor, fair 0, PPO 1; above 1 is more unfair than PPO. "
+            "*Area*: the part of the rectangle between random and PPO, and between PPO's gap and none, that a run "
+            "dominates; it is 0 for PPO's means, and for everything that performs like random or has a larger gap "
+            "than PPO. These are means over tasks and seeds. Each seed has the strength that is best for the other "
+            "seeds of the task, so that several strengths are no advantage by themselves; this choice can cost "
+            "area. *Area with one strength*: for each strength, on all tasks, as for a user who cannot tune it; the "
+            "largest of them, in the figure, is the best of up to three. *Interquartile mean*: over tasks and "
             "seeds, without the quarter of the runs with the lowest and that with the highest areas, as rliable "
             "defines it; it hides a task on which a method fails. *Better than PPO*: probability that a run has a "
-            "larger area (0.5: none is better). *First minus this*: difference of the areas on the tasks of both, with "
-            "intervals that hold together at 95 % (Bonferroni's correction). *A rule does about as well*: see the "
-            "marks below. *Strengths*: with the number of tasks.\n\n"
+            "larger area (0.5: none is better). *Less than the first*: the first method's area minus this one's, on "
+            "the tasks of both; the intervals have Bonferroni's correction for all pairs of methods. *A rule does "
+            "about as well*: see the marks below. *Strengths*: the best ones, with the number of tasks.\n\n"
             "*The group ahead* and *behind* are the best-off and the worst-off group of each seed, in the unit of the "
             "task's rate; if both lose, a method levels down.\n\n"
-            "Scripted rules do not know the truth about a person, but some know parameters of their world, such as how "
-            "often people with each score repay, which methods must learn. Some were written after results of methods "
-            "had been seen, as the plan says.\n\n"
+            "Scripted rules do not know the truth about a person, but some know parameters of their world, which "
+            "methods must learn. Some were written after results of methods had been seen, as the plan says.\n\n"
             "The arm with the highest area of a task, below, is the highest of many by means over seeds, so its "
             "numbers are somewhat too high.\n\n"
             f"In the tables of methods and strengths, brackets hold Student's intervals over seeds.\n\n{meanings}"
@@ -508,14 +512,16 @@ def _short(estimate: Estimate) -> str:
     return tables.show(estimate, digits=2)
 
 
-def _counted(strengths: Mapping[float, int]) -> str:
-    """Return strengths as text, with the number of tasks on which they are used."""
-    return ", ".join(f"{value:g} ({tasks})" for value, tasks in strengths.items())
+def _strength(strength: float | None, *, after: str = ": ") -> str:
+    """Return a strength as text, followed by a text; "" for a method without strengths."""
+    return "" if strength is None else f"{strength:g}{after}"
 
 
-def _strengths(score: Score, which: str) -> str:
-    """Return the strengths that are used on some task as text."""
-    return ", ".join(f"{value:g}" for value in score.strengths(which))
+def _one(score: Score) -> str:
+    """Return the area of a method with one strength for all tasks as text, after the strength."""
+    worst = min(area.value for area in score.common.values())
+    with_worst = f"; with its worst {worst:.2f}" if len(score.common) > 1 else ""
+    return f"{_strength(score.steadiest, after=' ')}({score.area_of_one.value:.2f}{with_worst})"
 
 
 def _changed(score: Score, name: str, better: int) -> str:
@@ -545,8 +551,11 @@ def _span(score: Score, name: str) -> str:
 def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
     """Return the number of `TaskScore` that is the lowest (`min`) or highest (`max`), and on which task."""
     numbers = {env_id: getattr(one, name) for env_id, one in score.of_tasks.items()}
-    env_id = end(numbers, key=numbers.__getitem__)
-    return f"{f'{numbers[env_id]:.2f}' if name == 'area' else f'{100 * numbers[env_id]:.0f} %'} on {env_id}"
+    known = {env_id: number for env_id, number in numbers.items() if not np.isnan(number)}
+    if not known:
+        return "an undefined part"
+    env_id = end(known, key=known.__getitem__)
+    return f"{f'{known[env_id]:.2f}' if name == 'area' else f'{100 * known[env_id]:.0f} %'} on {env_id}"
 
 
 # Figures --------------------------------------------------------------------------------------------------------------
@@ -555,8 +564,8 @@ def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
 def draw_scores(found: Mapping[str, Score], path: Path) -> None:
     """Save the scores of the methods as dots with intervals, best first."""
     titles = {
-        "area": "area (0: PPO, 1: ideal)",
-        "fixed": "area, strength from other tasks",
+        "area": "area (0: PPO's mean, 1: ideal)",
+        "area_of_one": "area with one strength for all tasks",
         "performance": "performance (0: random, 1: PPO)",
         "unfairness": "unfairness (0: fair, 1: PPO)",
     }

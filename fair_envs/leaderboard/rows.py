@@ -113,7 +113,7 @@ def rows_of(board: TaskBoard) -> list[Row]:
             "gap": within(arm.estimate("gap"), of_gap),
             "noise floor": float(arm.values("noise").mean()),
             "worst off": worst_off(arm),
-            "area": float(areas(placed).mean()),
+            "area": np.nan if board.unscored else float(areas(placed).mean()),
             "marks": "; ".join(marks(board, key)),
             "price %": "" if key.name == REWARD_ONLY else arm.price(board.reward_only, "performance"),
             "worst-off group": within(arm.estimate("worst"), of_rate),

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import norm
 
 from fair_envs.experiments.seeds import Arm
 from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, RANDOM, RATE_OF, REJECTED, REWARD_ONLY, ArmKey
@@ -145,17 +146,12 @@ class TaskBoard:
 
     def _areas(self, means: Floats) -> Floats:
         """Return the areas of strengths from their means over seeds, (strengths, 2); an undefined one is -1."""
-        return np.nan_to_num(areas(scaled(means, self.base, points(self.random))), nan=-1.0)
-
-    def strengths(self, method: str) -> dict[ArmKey, float]:
-        """Return the area of the means over all seeds of each strength of a method; -1 if it is undefined."""
-        arms = self.of(method)
-        return dict(zip(arms, self._areas(np.array([points(arm).mean(axis=0) for arm in arms.values()])), strict=True))
+        return np.where(np.isnan(means).any(axis=-1), -1.0, areas(scaled(means, self.base, points(self.random))))
 
     def best(self, method: str) -> ArmKey:
         """Return the strength of a method with the largest area of its means over all seeds."""
-        found = self.strengths(method)
-        return max(found, key=lambda key: found[key])
+        arms = self.of(method)
+        return list(arms)[self._best(np.array([points(arm).mean(axis=0, keepdims=True) for arm in arms.values()]))]
 
     def levelling(self, arm: Arm) -> "Levelling":
         """Return how the rates of the best-off and the worst-off group changed, compared with the reward-only method.
@@ -216,7 +212,7 @@ class TaskBoard:
 
     def area(self, method: str) -> float:
         """Return the mean area of a method over its seeds."""
-        return float(np.nan_to_num(areas(scaled(self.chosen(method), self.base, points(self.random))).mean()))
+        return float(areas(scaled(self.chosen(method), self.base, points(self.random))).mean())
 
 
 def points(arm: Arm) -> Floats:
@@ -243,12 +239,13 @@ def scaled(of: Floats, base: Floats, random: Floats) -> Floats:
 def areas(of: Floats) -> Floats:
     """Return the part of the rectangle between random and reward-only, and no gap and its gap, that points dominate.
 
-    0 is the reward-only method, 1 its performance without a gap; a higher performance counts as equal to it.
+    0 is the reward-only method's mean, 1 its performance without a gap; a higher performance counts as equal to it. A
+    run whose numbers are undefined dominates nothing.
 
     Args:
         of: Performance and unfairness, see `scaled`, shape (..., 2).
     """
-    return np.asarray(np.clip(of[..., 0], 0, 1) * np.clip(1 - of[..., 1], 0, 1))
+    return np.nan_to_num(np.clip(of[..., 0], 0, 1) * np.clip(1 - of[..., 1], 0, 1))
 
 
 class Levelling(NamedTuple):
@@ -281,32 +278,28 @@ class TaskScore(NamedTuple):
     """The scores of a method on a task.
 
     Attributes:
-        area: Its area, see `areas`, mean over seeds.
-        fixed: The same with the strength that has the largest mean area on the other tasks; NaN without other tasks.
+        area: Its area, see `areas`, mean over seeds, each with the strength that is best for the others.
+        best: The strength with the largest area over all seeds, of which the following are.
         performance: Its performance, see `scaled`.
         unfairness: Its gap above the noise floor, see `scaled`.
-        best: The strength with the largest area over all seeds.
-        transferred: The strength of ``fixed``; None: there is none.
-        levels: Who paid, at the best strength.
-        as_good: The rules without ground truth that do about as well as the best strength.
+        levels: Who paid.
+        as_good: The rules without ground truth that do about as well.
     """
 
     area: float
-    fixed: float
+    best: ArmKey
     performance: float
     unfairness: float
-    best: ArmKey
-    transferred: ArmKey | None
     levels: Levelling
     as_good: Sequence[str]
 
 
 class Score(NamedTuple):
-    """The scores of a method over the scored tasks; all but ``fixed`` are with the best strength on each task.
+    """The scores of a method over the scored tasks, with the best strength on each task if nothing else is said.
 
     Attributes:
         area: Mean of the areas over tasks, see `areas`.
-        fixed: The same with the strength that is best on the other tasks: one that was not tuned on the task.
+        common: The same with one strength on all tasks, for each strength that was run on all of the method's tasks.
         interquartile: Interquartile mean of the areas over tasks and seeds.
         performance: Mean performance over tasks: random 0, reward-only 1.
         unfairness: The same of the gap above its noise floor: fair 0, reward-only 1.
@@ -315,7 +308,7 @@ class Score(NamedTuple):
     """
 
     area: Estimate
-    fixed: Estimate
+    common: Mapping[float | None, Estimate]
     interquartile: Estimate
     performance: Estimate
     unfairness: Estimate
@@ -332,14 +325,26 @@ class Score(NamedTuple):
         """Number of tasks on which a scripted rule without ground truth does about as well."""
         return sum(bool(one.as_good) for one in self.of_tasks.values())
 
-    def strengths(self, which: str) -> dict[float, int]:
-        """Return the strengths that are ``"best"`` or ``"transferred"`` on some task, and on how many."""
-        keys = [key for one in self.of_tasks.values() if (key := getattr(one, which)) is not None]
-        return dict(sorted(Counter(key.strength for key in keys if key.strength is not None).items()))
+    @property
+    def strengths(self) -> dict[float, int]:
+        """The strengths that are best on some task, from weak to strong, with the number of these tasks."""
+        found = Counter(one.best.strength for one in self.of_tasks.values() if one.best.strength is not None)
+        return dict(sorted(found.items()))
 
-    def mean(self, name: str, tasks: Iterable[str] | None = None) -> float:
-        """Return the mean of a number of `TaskScore` over tasks; None: all."""
-        return float(np.mean([getattr(self.of_tasks[env_id], name) for env_id in tasks or self.of_tasks]))
+    @property
+    def steadiest(self) -> float | None:
+        """The one strength with the largest area on all tasks; None also for a method without strengths."""
+        return max(self.common, key=lambda strength: self.common[strength].value, default=None)
+
+    @property
+    def area_of_one(self) -> Estimate:
+        """The area with that strength; undefined if no strength was run on all tasks."""
+        undefined = Estimate(value=np.nan, low=np.nan, high=np.nan, n=0, level=self.area.level)
+        return self.common.get(self.steadiest, undefined)
+
+    def mean(self, tasks: Iterable[str]) -> float:
+        """Return the mean area over some of the tasks."""
+        return float(np.mean([self.of_tasks[env_id].area for env_id in tasks]))
 
 
 def scores(boards: Iterable[TaskBoard]) -> dict[str, Score]:
@@ -347,7 +352,7 @@ def scores(boards: Iterable[TaskBoard]) -> dict[str, Score]:
     scored = [board for board in boards if not board.unscored]
     names = dict.fromkeys(name for board in scored for name in [*board.methods, AGAIN] if board.of(name))
     found = {name: score(name, [board for board in scored if board.of(name)]) for name in names}
-    return dict(sorted(found.items(), key=lambda item: (-item[1].tasks, -np.nan_to_num(item[1].area.value, nan=-1.0))))
+    return dict(sorted(found.items(), key=lambda item: (-item[1].tasks, -item[1].area.value)))
 
 
 def score(method: str, boards: Sequence[TaskBoard]) -> Score:
@@ -358,11 +363,8 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
     """
     own = [board.chosen(method) for board in boards]
     scale = [[board.base for board in boards], [points(board.random) for board in boards]]
-    moved = [transferred(method, boards, board) for board in boards]
-    fixed = [
-        np.full((1, 2), np.nan) if key is None else points(board.arms[key])
-        for board, key in zip(boards, moved, strict=True)
-    ]
+    of_strengths = [{key.strength: points(arm) for key, arm in board.of(method).items()} for board in boards]
+    common = [strength for strength in of_strengths[0] if all(strength in of for of in of_strengths)]
 
     def interquartile(*samples: Sequence[Floats]) -> Any:
         return interquartile_mean([areas(scaled(*of)) for of in zip(*samples, strict=True)])
@@ -372,29 +374,26 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
             *([areas(scaled(*of)) for of in zip(one, base, random, strict=True)] for one in (own, base))
         )
 
-    of_tasks = {}
-    for board, key, tuned, untuned in zip(boards, moved, own, fixed, strict=True):
-        placed, best = scaled(tuned, board.base, points(board.random)), board.best(method)
-        arm = board.arms[best]
-        of_tasks[board.env_id] = TaskScore(
-            area=board.area(method),
-            fixed=float(areas(scaled(untuned, board.base, points(board.random))).mean()),
-            performance=float(placed[:, 0].mean()),
-            unfairness=float(placed[:, 1].mean()),
-            best=best,
-            transferred=key,
-            levels=board.levelling(arm),
-            as_good=board.as_good(arm),
-        )
     return Score(
         area=stratified_bootstrap([own, *scale], over_tasks(areas)),
-        fixed=stratified_bootstrap([fixed, *scale], over_tasks(areas)),
+        common={
+            strength: stratified_bootstrap([[of[strength] for of in of_strengths], *scale], over_tasks(areas))
+            for strength in common
+        },
         interquartile=stratified_bootstrap([own, *scale], interquartile),
         performance=stratified_bootstrap([own, *scale], over_tasks(lambda of: of[..., 0])),
         unfairness=stratified_bootstrap([own, *scale], over_tasks(lambda of: of[..., 1])),
         improvement=stratified_bootstrap([own, *scale], improvement),
-        of_tasks=of_tasks,
+        of_tasks={board.env_id: task_score(method, board) for board in boards},
     )
+
+
+def task_score(method: str, board: TaskBoard) -> TaskScore:
+    """Return the scores of a method on a task."""
+    best = board.best(method)
+    arm = board.arms[best]
+    performance, unfairness = board.placed(arm).mean(axis=0).tolist()
+    return TaskScore(board.area(method), best, performance, unfairness, board.levelling(arm), board.as_good(arm))
 
 
 def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
@@ -407,26 +406,16 @@ def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
     return statistic
 
 
-def transferred(method: str, boards: Iterable[TaskBoard], to: TaskBoard) -> ArmKey | None:
-    """Return a method's arm on a task with the strength that has the largest mean area on the other tasks.
-
-    A strength counts if it was run on the task and on at least one other. None: there is none.
-    """
-    others: dict[float | None, list[float]] = {}
-    for board in boards:
-        if board is not to:
-            for key, area in board.strengths(method).items():
-                others.setdefault(key.strength, []).append(area)
-    known = [key for key in to.of(method) if key.strength in others]
-    return max(known, key=lambda key: float(np.mean(others[key.strength])), default=None)
-
-
 def difference(first: str, second: str, boards: Sequence[TaskBoard], *, level: float) -> Estimate:
     """Return the mean area of a method minus that of another over the scored tasks on which both were run.
 
-    The seeds of the reward-only and of the random policy, by which both are scaled, are the same for both.
+    The seeds of the reward-only and of the random policy, by which both are scaled, are the same for both. The interval
+    is a normal one, because levels close to 1 need more resamples than a percentile interval has, with a standard error
+    for small samples. Undefined if there is no such task.
     """
     common = [board for board in boards if not board.unscored and board.of(first) and board.of(second)]
+    if not common:
+        return Estimate(value=np.nan, low=np.nan, high=np.nan, n=0, level=level)
     samples = [[board.chosen(name) for board in common] for name in (first, second)]
     samples += [[board.base for board in common], [points(board.random) for board in common]]
     mean = over_tasks(areas)
@@ -434,7 +423,10 @@ def difference(first: str, second: str, boards: Sequence[TaskBoard], *, level: f
     def statistic(one: Sequence[Floats], other: Sequence[Floats], *scale: Sequence[Floats]) -> Floats:
         return np.asarray(mean(one, *scale) - mean(other, *scale))
 
-    return stratified_bootstrap(samples, statistic, level=level, resamples=10_000)
+    found = stratified_bootstrap(samples, statistic)
+    error = np.nan if found.standard_error is None else found.standard_error
+    reach = float(norm.ppf((1 + level) / 2)) * error * (found.n / max(found.n - 1, 1)) ** 0.5
+    return replace(found, low=found.value - reach, high=found.value + reach, level=level)
 
 
 def boards_of(arms: Mapping[ArmKey, Arm]) -> list[TaskBoard]:
