@@ -14,11 +14,17 @@ pytest.importorskip("moocore")
 
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.experiments.seeds import BEGUN, TABLE, read_rows, write_rows
+from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, SeedRow, read_rows, write_rows
 from fair_envs.leaderboard import board, jobs
 from fair_envs.leaderboard.board import Coverage
-from fair_envs.leaderboard.jobs import ArmKey, Scale
+from fair_envs.leaderboard.controls import (
+    partial_bias_is_measured,
+    planted_bias_is_last,
+    random_decisions_are_at_the_floor,
+)
+from fair_envs.leaderboard.jobs import ArmKey, PolicyCell, Scale
 from fair_envs.leaderboard.page import page_of
+from fair_envs.leaderboard.scores import TaskBoard
 from fair_envs.registration import TABLE as IDS
 from tests.jobs import run_here
 
@@ -393,3 +399,20 @@ def test_units_are_of_trainings_that_maximise_the_reward_only(tmp_path: Path, mo
     ] == [1e-12] * 2
     again = board.measure_units(tmp_path / "out", scale="smoke", jobs=1, progress=False)  # nothing is trained again
     assert again == found
+
+
+@pytest.mark.long
+def test_the_controls_without_training_pass_at_the_scale_smoke() -> None:
+    """With few seeds or short tests, the partial bias is not measured precisely enough."""
+    wanted, boards = (jobs.RANDOM, jobs.PLANTED, jobs.PARTIAL), []
+    for env_id in jobs.with_planted_bias():
+        arms: dict[ArmKey, list[SeedRow]] = {ArmKey(env_id, name): [] for name in wanted}
+        every = jobs.cells(replace(jobs.scales()["smoke"], tasks=[env_id]))
+        for key, rows in arms.items():
+            for cell in every[key]:
+                assert isinstance(cell, PolicyCell)
+                given: dict[str, Any] = {"seed": cell.seed, "numbers": jobs.numbers_of(cell.evaluation())}
+                rows.append(SeedRow(arm=str(key), job="", code="", seconds=0, result="", **given))
+        boards.append(TaskBoard(env_id, {key: Arm(str(key), rows) for key, rows in arms.items()}, wanted))
+    for control in (planted_bias_is_last, partial_bias_is_measured, random_decisions_are_at_the_floor):
+        assert control(boards).passed, control
