@@ -312,7 +312,7 @@ def test_the_steps_and_the_course_of_a_training_are_kept(out: Path) -> None:
 
 def test_the_command_of_a_cell_trains_the_same() -> None:
     cell = cells_of("smoke")[ArmKey(TASK, "parity", 0.25)][1]
-    assert cell.command == "fair-envs train parity FairLending-v0 --steps 96000 --seed 1 --alpha 0.25"
+    assert cell.command == "fair-envs train parity FairLending-v0 --steps 57600 --seed 1 --alpha 0.25"
 
 
 def test_strengths_are_spread_from_weak_to_strong() -> None:
