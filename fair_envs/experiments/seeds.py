@@ -271,8 +271,7 @@ class Arm:
 
     def reduction(self, other: "Arm", name: str) -> Estimate:
         """Return how much the number is below the other arm's, in percent of it."""
-        found = self.price(other, name)
-        return replace(found, value=-found.value, low=-found.high, high=-found.low)
+        return -self.price(other, name)
 
     def part(self, prefix: str) -> "Arm":
         """Return the arm with only the numbers whose names begin with a prefix, which is removed."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from fair_envs.leaderboard.scores import (
     boards_of,
     difference,
     scores,
+    task_score,
 )
 from fair_envs.metrics import Estimate
 from fair_envs.registration import TABLE as IDS
@@ -249,7 +250,8 @@ class Page:
 
     def _best(self) -> list[str]:
         """Return which method is best, how sure that is, what it costs, and who pays."""
-        name, score = next(iter(self.contenders.items()))
+        name = self.ranked[0]
+        score = self.contenders[name]
         chance = f" ({self.scores[AGAIN].area.value:.2f} for PPO with other seeds)" if AGAIN in self.scores else ""
         which = (
             f"**Which method?** If you can try several strengths on your own problem: `{name}`. Its area is "
@@ -273,16 +275,16 @@ class Page:
             f"was best off {_changed(score, 'loss', -1)}, by 95 % intervals over seeds.",
         ]
 
-    @property
+    @cached_property
     def ranked(self) -> list[str]:
         """The methods that were run on the most tasks, best first."""
-        most = next(iter(self.contenders.values())).tasks
+        most = max(one.tasks for one in self.contenders.values())
         return [name for name, one in self.contenders.items() if one.tasks == most]
 
     @property
     def steady(self) -> str:
         """The ranked method with the largest area with one strength for all tasks; "": there is one task."""
-        if next(iter(self.contenders.values())).tasks < 2:
+        if self.contenders[self.ranked[0]].tasks < 2:
             return ""
         known = [name for name in self.ranked if self.contenders[name].common]
         return max(known, key=lambda name: self.contenders[name].area_of_one.value, default="")
@@ -344,22 +346,19 @@ class Page:
         """Return what the first method does on each task at its best strength, and the steady one at its one."""
         header = ["method", "task", "strength", "performance", "unfairness", "rate of the group ahead, PPO", "change"]
         header += ["rate of the group behind, PPO", "change", "a rule does about as well"]
-        first, steady = next(iter(self.contenders)), self.steady
-        keys = [one.best for one in self.contenders[first].of_tasks.values()]
-        if steady:
-            of = self.contenders[steady]
-            keys += [ArmKey(env_id, steady, of.steadiest) for env_id in of.of_tasks]
         boards = {board.env_id: board for board in self.boards}
-        rows: list[list[tables.Cell]] = []
-        for key in dict.fromkeys(keys):
-            board = boards[key.env_id]
-            arm, base = board.arms[key], board.reward_only
-            levels, numbers = board.levelling(arm), board.placed(arm).mean(axis=0)
-            lost = replace(levels.loss, value=-levels.loss.value, low=-levels.loss.high, high=-levels.loss.low)
-            rates = [base.estimate("best"), lost, base.estimate("worst"), levels.gain]
-            told = [key.name, key.env_id, _strength(key.strength, after=""), *(f"{number:.2f}" for number in numbers)]
-            rows.append([*told, *rates, as_code(board.as_good(arm))])
-        return tables.markdown(header, rows)
+        found = list(self.contenders[self.ranked[0]].of_tasks.values())
+        if steady := self.steady:
+            own = self.contenders[steady]
+            found += [task_score(boards[env_id], ArmKey(env_id, steady, own.steadiest)) for env_id in own.of_tasks]
+        rows: dict[ArmKey, list[tables.Cell]] = {}
+        for one in found:
+            key, base = one.key, boards[one.key.env_id].reward_only
+            told = [key.name, key.env_id, _strength(key.strength, after="")]
+            told += [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]
+            rates = [base.estimate("best"), -one.levels.loss, base.estimate("worst"), one.levels.gain]
+            rows[key] = [*told, *rates, as_code(one.as_good)]
+        return tables.markdown(header, list(rows.values()))
 
     def reading(self) -> str:
         """Return how to read the scores and the tables."""

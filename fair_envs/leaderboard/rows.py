@@ -158,7 +158,7 @@ def marks(board: TaskBoard, key: ArmKey) -> list[str]:
 
 
 def same_as(board: TaskBoard, key: ArmKey) -> str:
-    """Return the first other row that has the same exact results in all seeds; "": there is none before this one."""
+    """Return the first other row that has the same exact results in all seeds; "": no earlier row has them."""
     own = [row.result for row in board.arms[key].rows]
     first = next(one for one, arm in board.arms.items() if [row.result for row in arm.rows] == own)
     return "" if first == key or not all(own) else str(first).partition("/")[2].replace("/", " ")

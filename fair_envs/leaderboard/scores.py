@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from fair_envs.experiments.seeds import Arm
 from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, RANDOM, RATE_OF, REJECTED, REWARD_ONLY, ArmKey
-from fair_envs.metrics import Estimate
+from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.metrics.inference import (
     interquartile_mean,
     p_value,
@@ -278,8 +278,8 @@ class TaskScore(NamedTuple):
     """The scores of a method on a task.
 
     Attributes:
-        area: Its area, see `areas`, mean over seeds, each with the strength that is best for the others.
-        best: The strength with the largest area over all seeds, of which the following are.
+        area: The method's area, see `areas`, mean over seeds, each with the strength that is best for the others.
+        key: The strength, of which the following are.
         performance: Its performance, see `scaled`.
         unfairness: Its gap above the noise floor, see `scaled`.
         levels: Who paid.
@@ -287,7 +287,7 @@ class TaskScore(NamedTuple):
     """
 
     area: float
-    best: ArmKey
+    key: ArmKey
     performance: float
     unfairness: float
     levels: Levelling
@@ -328,7 +328,7 @@ class Score(NamedTuple):
     @property
     def strengths(self) -> dict[float, int]:
         """The strengths that are best on some task, from weak to strong, with the number of these tasks."""
-        found = Counter(one.best.strength for one in self.of_tasks.values() if one.best.strength is not None)
+        found = Counter(one.key.strength for one in self.of_tasks.values() if one.key.strength is not None)
         return dict(sorted(found.items()))
 
     @property
@@ -339,8 +339,7 @@ class Score(NamedTuple):
     @property
     def area_of_one(self) -> Estimate:
         """The area with that strength; undefined if no strength was run on all tasks."""
-        undefined = Estimate(value=np.nan, low=np.nan, high=np.nan, n=0, level=self.area.level)
-        return self.common.get(self.steadiest, undefined)
+        return self.common.get(self.steadiest, mean_interval([]))
 
     def mean(self, tasks: Iterable[str]) -> float:
         """Return the mean area over some of the tasks."""
@@ -384,16 +383,15 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
         performance=stratified_bootstrap([own, *scale], over_tasks(lambda of: of[..., 0])),
         unfairness=stratified_bootstrap([own, *scale], over_tasks(lambda of: of[..., 1])),
         improvement=stratified_bootstrap([own, *scale], improvement),
-        of_tasks={board.env_id: task_score(method, board) for board in boards},
+        of_tasks={board.env_id: task_score(board, board.best(method)) for board in boards},
     )
 
 
-def task_score(method: str, board: TaskBoard) -> TaskScore:
-    """Return the scores of a method on a task."""
-    best = board.best(method)
-    arm = board.arms[best]
+def task_score(board: TaskBoard, key: ArmKey) -> TaskScore:
+    """Return the scores of a method on a task with one of its strengths."""
+    arm = board.arms[key]
     performance, unfairness = board.placed(arm).mean(axis=0).tolist()
-    return TaskScore(board.area(method), best, performance, unfairness, board.levelling(arm), board.as_good(arm))
+    return TaskScore(board.area(key.name), key, performance, unfairness, board.levelling(arm), board.as_good(arm))
 
 
 def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
@@ -415,7 +413,7 @@ def difference(first: str, second: str, boards: Sequence[TaskBoard], *, level: f
     """
     common = [board for board in boards if not board.unscored and board.of(first) and board.of(second)]
     if not common:
-        return Estimate(value=np.nan, low=np.nan, high=np.nan, n=0, level=level)
+        return mean_interval([], level=level)
     samples = [[board.chosen(name) for board in common] for name in (first, second)]
     samples += [[board.base for board in common], [points(board.random) for board in common]]
     mean = over_tasks(areas)
@@ -424,8 +422,8 @@ def difference(first: str, second: str, boards: Sequence[TaskBoard], *, level: f
         return np.asarray(mean(one, *scale) - mean(other, *scale))
 
     found = stratified_bootstrap(samples, statistic)
-    error = np.nan if found.standard_error is None else found.standard_error
-    reach = float(norm.ppf((1 + level) / 2)) * error * (found.n / max(found.n - 1, 1)) ** 0.5
+    error = found.standard_error * (found.n / max(found.n - 1, 1)) ** 0.5
+    reach = float(norm.ppf((1 + level) / 2)) * error
     return replace(found, low=found.value - reach, high=found.value + reach, level=level)
 
 

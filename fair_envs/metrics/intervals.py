@@ -7,7 +7,7 @@ the seeds here.
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -42,6 +42,10 @@ class Estimate:
     level: float = 0.95
     standard_error: float = float("nan")
     freedom: float = float("inf")
+
+    def __neg__(self) -> "Estimate":
+        """Return the estimate of the negative number."""
+        return replace(self, value=-self.value, low=-self.high, high=-self.low)
 
     def excludes(self, value: float) -> bool:
         """Return whether `value` lies outside the interval; an undefined interval excludes nothing."""

@@ -138,9 +138,8 @@ def test_levelling_is_of_the_groups_of_each_seed() -> None:
 
 def test_a_rule_dominates_arms_in_which_every_group_has_less() -> None:
     found = board({"fair": (0.8, 0.3), "better": (0.95, 0.0)})
-    assert found.dominating() == {
-        "max-reward": Dominated(1, 3, 1)
-    }  # at (0.9, 0.1); PPO performs better, as does the other method
+    # at (0.9, 0.1); PPO performs better, as does the other method
+    assert found.dominating() == {"max-reward": Dominated(1, 3, 1)}
     assert board().dominating() == {}
     noisy = board({"fair": (0.8, 0.3)})
     rows = [
@@ -397,7 +396,7 @@ def test_an_undefined_score_of_a_task_is_null_in_the_data() -> None:
     found.scores["parity"] = told._replace(of_tasks={TASK: told.of_tasks[TASK]._replace(unfairness=np.nan)})
     data = json.loads(json.dumps(found.as_dict(), allow_nan=False))["scores"]["parity"]
     assert data["of_tasks"][TASK]["unfairness"] is None and found.answer()[2].endswith("an undefined part of PPO's.")
-    assert data["of_tasks"][TASK]["best"] == f"{TASK}/parity" and data["of_tasks"][TASK]["levels"]["gain"]["value"] > 0
+    assert data["of_tasks"][TASK]["key"] == f"{TASK}/parity" and data["of_tasks"][TASK]["levels"]["gain"]["value"] > 0
 
 
 def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:

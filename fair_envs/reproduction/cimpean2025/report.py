@@ -8,7 +8,7 @@ sound notions, and tests every policy again. The plan of the study is in ``docs/
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -377,9 +377,9 @@ class Report(study.Report[Scale]):
                 f"{tables.show(cost, digits=1)} % ({np.isfinite(lost).sum()} of {arm.seeds} seeds found a fair "
                 f"policy, {still:.0f} of them are fair in the second test too, and {same:.0f} are the most rewarded "
                 f"policy itself). The most rewarded policy reaches {tables.show(reached, digits=2)} of the span, and "
-                f"its gap SP is {tables.show(_negative(arm.estimate('top SP')))} per step (noise floor "
+                f"its gap SP is {tables.show(-arm.estimate('top SP'))} per step (noise floor "
                 f"{arm.estimate('top noise SP').value:.3f}); that of the fair one is "
-                f"{tables.show(_negative(arm.estimate('fair SP')))} ({arm.estimate('fair noise SP').value:.3f})."
+                f"{tables.show(-arm.estimate('fair SP'))} ({arm.estimate('fair noise SP').value:.3f})."
             )
             return Found({f"within {LITTLE_COST:g} %": told}, text)
 
@@ -430,7 +430,7 @@ class Report(study.Report[Scale]):
             if yardsticks and default is not None:
                 ends = (default.values(f"SP at {window}") for window in (YARDSTICKS[-1], YARDSTICKS[0]))
                 panels[MEASURED] = {"default setting": mean_interval(np.subtract(*ends))}  # gaps are negative
-            levels = {name: _negative(arm.estimate("SP")) for name, arm in groups.items()}
+            levels = {name: -arm.estimate("SP") for name, arm in groups.items()}
             floors = ", ".join(f"{name} {arm.estimate('noise SP').value:.3f}" for name, arm in groups.items())
             outcomes = {name: everywhere_above({"": e}, 0) for name, e in larger.items()}
             outcomes |= {title: everywhere_above(panels[title], 0) for title in (POLICIES, MEASURED) if title in panels}
@@ -709,7 +709,7 @@ class Report(study.Report[Scale]):
                     mean_interval(shares),
                     f"{(shares >= LEARNED).sum()} of {arm.seeds}",
                     beats,
-                    _negative(arm.estimate("top SP")),
+                    -arm.estimate("top SP"),
                     arm.estimate("top noise SP"),
                     told,
                 ]
@@ -726,7 +726,7 @@ class Report(study.Report[Scale]):
                 name,
                 arm.estimate("R"),
                 *(
-                    f"{tables.show(_negative(arm.estimate(own)))} ({arm.estimate(f'noise {own}').value:.3f})"
+                    f"{tables.show(-arm.estimate(own))} ({arm.estimate(f'noise {own}').value:.3f})"
                     for own in GROUP_NOTIONS
                 ),
                 arm.estimate("IF"),
@@ -793,7 +793,7 @@ class Report(study.Report[Scale]):
         plots.dot_plot(
             {
                 notion: {
-                    name: {"gap": _negative(arm.estimate(notion)), "noise floor": arm.estimate(f"noise {notion}")}
+                    name: {"gap": -arm.estimate(notion), "noise floor": arm.estimate(f"noise {notion}")}
                     for name, arm in arms.items()
                 }
                 for notion in GROUP_NOTIONS
@@ -809,11 +809,7 @@ class Report(study.Report[Scale]):
         shown = (RANDOM, "correct decision", *CONSTANT[world])
         arms = {**self.groups(number), **{name: self.references(world)[name] for name in shown}}
         figures.exchange_plot(
-            {
-                f"table {number}": {
-                    name: (arm.estimate("total R"), _negative(arm.estimate("SP"))) for name, arm in arms.items()
-                }
-            },
+            {f"table {number}": {name: (arm.estimate("total R"), -arm.estimate("SP")) for name, arm in arms.items()}},
             self.out / file,
             labels=("reward of an episode", "gap SP per step"),
         )
@@ -887,11 +883,6 @@ def _counts(reached: Mapping[World, Any]) -> str:
         exact = share_interval(flags, method="exact")
         shown.append(f"{world} {int(np.sum(flags))} of {len(flags)} [{exact.low:.2f}, {exact.high:.2f}]")
     return ", ".join(shown)
-
-
-def _negative(estimate: Estimate) -> Estimate:
-    """Return a gap from its negative."""
-    return replace(estimate, value=-estimate.value, low=-estimate.high, high=-estimate.low)
 
 
 def _in_both_histories(arm: Arm, name: str) -> str:
