@@ -1,7 +1,9 @@
 """A cell is named by all that it depends on, runs once, and can be brought together from several machines."""
 
 import os
+import shutil
 import stat
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 import fair_envs
 from fair_envs.experiments import jobs as cells
-from fair_envs.experiments.jobs import read_returns, returns_arrays, run_cell, sources
+from fair_envs.experiments.jobs import commit, read_returns, returns_arrays, run_cell, sources
 from fair_envs.metrics.returns import Returns
 from fair_envs.support.files import appearing
 from tests.jobs import Failing, Square
@@ -69,6 +71,36 @@ def test_the_code_that_counts_is_all_but_what_shows_results(monkeypatch: pytest.
     root = Path(fair_envs.__file__).parent
     assert [name for name in sorted(counted | shown) if not (root / name).is_file()] == []
     assert counted <= names and not shown & names
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs Git")
+def test_the_commit_of_the_code_is_known_unless_the_code_was_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*arguments: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
+        return subprocess.run(
+            ["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+
+    code = tmp_path / "package" / "__init__.py"
+    code.parent.mkdir()
+    code.write_text("")
+    monkeypatch.setattr(fair_envs, "__file__", str(code))
+    assert commit.__wrapped__() == ""  # no repository
+    git("init")
+    (tmp_path / "README").write_text("")
+    git("add", "README")
+    git("commit", "-m", "First")
+    assert commit.__wrapped__() == ""  # the repository does not have the package
+    git("add", "package")
+    git("commit", "-m", "Second")
+    (tmp_path / "README").write_text("changed")
+    assert commit.__wrapped__() == git("rev-parse", "HEAD").strip()
+    code.write_text("changed")
+    assert commit.__wrapped__() == ""
+    monkeypatch.setenv("PATH", "")
+    assert commit.__wrapped__() == ""
 
 
 def test_a_cell_that_breaks_off_leaves_nothing_behind(tmp_path: Path) -> None:

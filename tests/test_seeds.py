@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pandas")
 
-from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, curve_numbers, read_rows, write_rows
+from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, curve_numbers, made_by, read_rows, write_rows
 
 
 def row(seed: int, arm: str = "PPO", **numbers: float) -> SeedRow:
@@ -21,6 +21,20 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_rows(tmp_path / TABLE, rows)
     assert read_rows(tmp_path / TABLE) == rows
     assert read_rows(tmp_path) == rows  # of a folder
+
+
+def test_a_table_without_commits_is_read(tmp_path: Path) -> None:
+    import pandas as pd
+
+    write_rows(tmp_path / "new.csv.gz", [replace(row(0, reward=1.0), commit="c" * 40)])
+    pd.read_csv(tmp_path / "new.csv.gz").drop(columns="commit").to_csv(tmp_path / TABLE, index=False)
+    assert read_rows(tmp_path) == [row(0, reward=1.0)]
+
+
+def test_rows_name_their_commits_or_the_hash_of_their_code() -> None:
+    first, second = (replace(row(0), commit=letter * 40) for letter in "ab")
+    assert made_by([second, first, first]) == "commit aaaaaaaa, bbbbbbbb"
+    assert made_by([row(0), first]) == "commit aaaaaaaa; code in no known commit abc"
 
 
 def test_names_that_look_like_nothing_are_kept(tmp_path: Path) -> None:

@@ -152,5 +152,6 @@ def verify(
     if found.same:
         typer.echo(f"{found.row}: {played}, the same to the bit ({found.found})")
         return
-    typer.echo(f"{found.row}: {played}, it differs: {found.stored} is stored, now {found.found}", err=True)
+    origin = f"; the row was made by {found.origin}" if found.origin else ""
+    typer.echo(f"{found.row}: {played}, it differs: {found.stored} is stored, now {found.found}{origin}", err=True)
     raise typer.Exit(1)

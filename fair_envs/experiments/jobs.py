@@ -8,9 +8,11 @@ import functools
 import hashlib
 import json
 import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +66,19 @@ def sources() -> str:
     return digest.hexdigest()
 
 
+@functools.cache
+def commit() -> str:
+    """Return the Git commit of the package's code; "" if it was changed since, or is in no commit."""
+    folder = Path(fair_envs.__file__).parent
+    git = partial(subprocess.run, cwd=folder, capture_output=True, text=True, check=True)
+    try:
+        git(["git", "ls-files", "--error-unmatch", "__init__.py"])  # an ignored folder of another repository fails
+        changed = git(["git", "status", "--porcelain", "."]).stdout
+        return "" if changed else git(["git", "rev-parse", "HEAD"]).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """Work with a result; equal jobs have equal results. A subclass's fields are all inputs of the result."""
@@ -101,7 +116,7 @@ def run_cell(cell: Job, folder: Path) -> Path:
     done = folder / cell.key
     if not is_done(cell, folder):
         with appearing(done) as part:
-            about = {"key": cell.key, "sources": sources(), "version": fair_envs.__version__}
+            about = {"key": cell.key, "sources": sources(), "commit": commit(), "version": fair_envs.__version__}
             record = {"cell": cell.as_dict(), **about, **cell.work(part)}
             (part / RECORD).write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
     return done

@@ -26,6 +26,7 @@ CELLS = "cells"
 AT = "@"  # between the name of a curve and the place of a point
 DIGITS = 7  # significant digits of stored numbers
 WRITE_EVERY = 30.0  # seconds between two writes of a table
+SHOWN = 8  # characters of a hash in texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ class SeedRow:
         seed: The seed.
         job: Identity of the cell that made it, see `fair_envs.experiments.jobs.Job.identity`.
         code: Hash of the code that did it.
+        commit: The Git commit of that code; "": it is in no commit, or not known.
         seconds: CPU time of the training.
         numbers: Its numbers by name; a point of a curve is named ``NAME@PLACE``.
         result: Hash of the exact result, of which the table has rounded numbers; "": none.
@@ -49,9 +51,11 @@ class SeedRow:
     seconds: float
     numbers: Mapping[str, float]
     result: str = ""
+    commit: str = ""
 
 
-TEXTS = ("arm", "job", "code", "result")
+TEXTS = ("arm", "job", "code", "result", "commit")
+LATER = ("commit",)  # columns that older tables do not have
 
 
 def write_rows(path: Path, rows: Iterable[SeedRow]) -> None:
@@ -87,8 +91,9 @@ def read_rows(path: Path) -> list[SeedRow]:
     try:
         texts_only = dict.fromkeys(TEXTS, str)
         frame = pd.read_csv(file, dtype=texts_only, keep_default_na=False, na_values=[""])
-        texts = frame[[*TEXTS]].fillna("").to_dict("records")
-        numbers = frame.drop(columns=[*TEXTS]).astype(float).to_dict("records")
+        columns = [name for name in TEXTS if name in frame or name not in LATER]
+        texts = frame[columns].fillna("").to_dict("records")
+        numbers = frame.drop(columns=columns).astype(float).to_dict("records")
     except FileNotFoundError:
         raise
     except Exception as error:  # damaged archives and tables raise many kinds of errors
@@ -110,6 +115,16 @@ def read_tables(paths: Iterable[Path]) -> list[SeedRow]:
             own.setdefault(row.job, []).append(row)
         by_cell |= own
     return [row for rows in by_cell.values() for row in rows]
+
+
+def made_by(rows: Iterable[SeedRow]) -> str:
+    """Return which code made some rows: the commits, and the hashes of code that is in no known commit."""
+    versions = sorted({(row.commit[:SHOWN], row.code[:SHOWN]) for row in rows})
+    parts = {
+        "commit": dict.fromkeys(commit for commit, _ in versions if commit),
+        "code in no known commit": dict.fromkeys(code for commit, code in versions if not commit),
+    }
+    return "; ".join(f"{what} {', '.join(named)}" for what, named in parts.items() if named)
 
 
 def begin(out: Path, *, scale: str, known: Collection[str], resume: bool, merge_from: Sequence[Path]) -> list[SeedRow]:
@@ -202,7 +217,8 @@ def fill(
         for identity in [identity for identity, place in open_.items() if (place / RECORD).exists()]:
             (key, seed), place = places[identity], open_.pop(identity)
             record = read_json(place / RECORD, dict)
-            about = {"code": record["sources"], "seconds": record["seconds"], "result": record.get("result", "")}
+            about = {name: record.get(name, "") for name in ("result", "commit")}
+            about |= {"code": record["sources"], "seconds": record["seconds"]}
             found.append(SeedRow(arm=str(key), seed=seed, job=identity, numbers=numbers(key, place), **about))
         if time.monotonic() > written + WRITE_EVERY:
             write_rows(out / TABLE, found)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fair_envs.assessment import Evaluation
 from fair_envs.experiments.executors import FailedCellsError, check_engine
-from fair_envs.experiments.seeds import BEGUN, CELLS, DIGITS, Arm, SeedRow, begin, fill, read_rows
+from fair_envs.experiments.seeds import BEGUN, CELLS, DIGITS, Arm, SeedRow, begin, fill, made_by, read_rows
 from fair_envs.leaderboard.jobs import (
     FLOOR,
     RUN,
@@ -218,6 +218,7 @@ class Verified(NamedTuple):
         numbers: The columns of the leaderboard when the policy was played again.
         command: The command that makes the same; "": there is none.
         trained: Whether the policy was trained again first.
+        origin: Which code made the stored row; "": none.
     """
 
     row: str
@@ -227,6 +228,7 @@ class Verified(NamedTuple):
     numbers: Mapping[str, float]
     command: str = ""
     trained: bool = False
+    origin: str = ""
 
 
 def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
@@ -257,7 +259,7 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
     if not retrain and not place.is_dir():
         raise ValueError(
             f"the policy of {row} must be stored in {place}, which does not exist: it was trained elsewhere or by "
-            f"other code ({stored.code[:8]}); train it again with retrain=True (--retrain)"
+            f"other code ({made_by([stored])}); train it again with retrain=True (--retrain)"
         )
     with TemporaryDirectory() as temporary:
         again = Path(temporary) / RUN
@@ -272,7 +274,7 @@ def _compared(stored: SeedRow, row: str, found: Evaluation, *, command: str) -> 
     numbers, hashed = numbers_of(found), fingerprint(found)
     rounded = {name: float(f"{value:.{DIGITS}g}") for name, value in numbers.items() if not np.isnan(value)}
     same = stored.result == hashed and {name: stored.numbers.get(name) for name in rounded} == rounded
-    return Verified(row, same, stored.result, hashed, numbers, command)
+    return Verified(row, same, stored.result, hashed, numbers, command, origin=made_by([stored]))
 
 
 def entry(folder: Path) -> tuple[dict[str, str], str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fair_envs.assessment.plots import INK, dot_plot, save_figure, subplots
 from fair_envs.experiments import tables
-from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, write_rows
+from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, made_by, write_rows
 from fair_envs.leaderboard.board import Coverage, arms_in, coverage, scaled, verified_entry
 from fair_envs.leaderboard.controls import Control, check, controls
 from fair_envs.leaderboard.jobs import (
@@ -399,12 +399,11 @@ class Page:
     def made(self) -> str:
         """Return how the leaderboard was made, and how to verify it."""
         rows = [row for arm in self.arms.values() for row in arm.rows]
-        codes = sorted({row.code[:8] for row in rows})
         seeds = max((arm.seeds for arm in self.arms.values()), default=0)
         return (
             f"`fair-envs leaderboard --scale {self.scale}`: {len(self.arms)} arms, "
             f"{len(rows)} rows, up to {seeds} seeds, {sum(row.seconds for row in rows) / 3600:.1f} CPU hours of "
-            f"training. The rows in `{TABLE}` were made by the code {', '.join(codes)}; each has the hash of its exact "
+            f"training. The rows in `{TABLE}` were made by {made_by(rows)}; each has the hash of its exact "
             "result. `fair-envs leaderboard verify ROW --out FOLDER` plays the policy of a row again and compares the "
             "result to the bit; with `--retrain` it trains it first. Settings are each method's recommended ones, "
             "which differ between tasks with several agents and those with one decision-maker, with two exceptions: "

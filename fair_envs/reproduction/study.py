@@ -11,7 +11,7 @@ from fair_envs.assessment import plots
 from fair_envs.experiments import tables
 from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.jobs import Job
-from fair_envs.experiments.seeds import TABLE, Arm, begin, fill
+from fair_envs.experiments.seeds import TABLE, Arm, begin, fill, made_by
 from fair_envs.reproduction.claims import Claim
 
 PRINTED, REPAIRED = "as printed", "repaired"
@@ -170,14 +170,12 @@ class Report(ABC, Generic[ScaleT]):
     def _made(self) -> str:
         """Return how the numbers were made."""
         jobs = {row.job: row for arm in self.arms.values() for row in arm.rows}
-        seconds, codes = sum(row.seconds for row in jobs.values()), sorted({row.code for row in jobs.values()})
+        seconds = sum(row.seconds for row in jobs.values())
         missing = "".join(f"\n\nMissing: {name}: {why}." for name, why in self.failed.items())
-        versions = "one version" if len(codes) == 1 else f"{len(codes)} versions"
         return (
             f"`{self.command}`\n\n{len(jobs)} cells, {self._seeds()}, {seconds / 3600:.1f} CPU hours of training. The "
-            f"numbers of every seed are in `{TABLE}`; they were made by {versions} of the code "
-            f"({', '.join(code[:8] for code in codes)}). With the option `--merge` and this table, the command writes "
-            f"the report again without training.{missing}"
+            f"numbers of every seed are in `{TABLE}`, made by {made_by(jobs.values())}. With the option `--merge` and "
+            f"this table, the command writes the report again without training.{missing}"
         )
 
     @abstractmethod
