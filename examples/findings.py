@@ -7,6 +7,7 @@ studies have its size with intervals.
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -15,7 +16,9 @@ import numpy as np
 import fair_envs
 from fair_envs.assessment import Evaluation
 from fair_envs.envs.pursuit.policies import Greedy, ShuffledRoles
+from fair_envs.metrics.rates import Parts, Rate, Step
 from fair_envs.support.seeds import TEST_SEEDS
+from fair_envs.tasks import Task, task_of
 
 HARVEST = {"horizon": 300}
 
@@ -32,7 +35,9 @@ def show(name: str, found: Evaluation) -> None:
     )
 
 
-def trained(method: str, env_id: str, parameters: dict[str, Any], **settings: Any) -> Evaluation:
+def trained(
+    method: str, env_id: str, parameters: dict[str, Any], *, task: Task | None = None, **settings: Any
+) -> Evaluation:
     """Return the evaluation of a method after a short training."""
     from fair_envs.baselines.methods import named
 
@@ -40,7 +45,9 @@ def trained(method: str, env_id: str, parameters: dict[str, Any], **settings: An
     config = chosen.configured({"env_id": env_id, "parameters": parameters, **settings})
     rules = fair_envs.make_rules(env_id, **config.parameters)
     policy = chosen.policy(chosen.train(config), config, rules)  # type: ignore[misc]
-    found: Evaluation = fair_envs.evaluate(env_id, policy, parameters=config.parameters, episodes=16, twins=False)
+    found: Evaluation = fair_envs.evaluate(
+        env_id, policy, task=task, parameters=config.parameters, episodes=16, twins=False
+    )
     return found
 
 
@@ -87,6 +94,24 @@ def vaccines() -> dict[str, Evaluation]:
     }
 
 
+def incidents_of(step: Step) -> Parts:
+    """Return the incidents of each location, and one step for each."""
+    return step.feedback, np.ones_like(step.feedback)
+
+
+def incidents(steps: int = 200_000) -> dict[str, Evaluation]:
+    """A reward for discovered incidents pays for keeping them alive; the rates are new incidents per step."""
+    rate = Rate(
+        name="incidents per step", benefit="incidents", demand="steps", parts=incidents_of, columns=("feedback",)
+    )
+    env_id, counted = "FairAttention-v0", replace(task_of("FairAttention-v0"), rate=rate)
+    found = {
+        name: fair_envs.evaluate(env_id, name, task=counted, episodes=16, twins=False)
+        for name in ("round-robin", "proportional")
+    }
+    return {**found, "ppo": trained("ppo", env_id, {}, task=counted, steps=steps)}
+
+
 class OneHunter(Greedy):
     """A team in which only the first pursuer hunts, and the others fly straight on."""
 
@@ -129,7 +154,7 @@ def gap(woman: Any, hired: Any) -> float:
 
 
 FINDINGS: dict[str, Callable[[], dict[str, Any]]] = {
-    own.__name__: own for own in (observation, history, roles, vaccines, penalty, welfare, rule)
+    own.__name__: own for own in (observation, history, roles, incidents, vaccines, penalty, welfare, rule)
 }
 
 

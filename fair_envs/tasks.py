@@ -87,6 +87,7 @@ class Task:
         steps: Training budget in steps of the learner's rows.
         massager: Creates what alters uncertain decisions in F-PPO, a function or its import path ``"module:function"``;
             None: the general `fair_envs.baselines.ppo.massaging.RateMassager` where it works.
+        caution: What good numbers on this task do not show, in a sentence; empty: nothing in particular.
 
     Raises:
         ValueError: A field has a value outside its range, or names an unknown notion.
@@ -103,12 +104,14 @@ class Task:
     scripted: Sequence[str] = ()
     steps: int = 200_000
     massager: str | MassagerMaker | None = None
+    caution: str = ""
 
     def __post_init__(self) -> None:
         """Check the fields that do not depend on the environment."""
         checked("env_id", self.env_id, str)
         checked("performance", self.performance, Performance)
         checked("steps", self.steps, PositiveInt)
+        checked("caution", self.caution, str)
         if isinstance(self.scripted, str):
             raise ValueError(f"scripted must be a list of names, got {self.scripted!r}")
         for name in self.scripted:
@@ -563,6 +566,8 @@ for _task in (
         rate=NEED_MET,
         scripted=("proportional", "round-robin"),
         massager="fair_envs.baselines.tasks.attention:attention_massager",
+        caution="The reward pays for discovered incidents, and so for keeping incidents alive. Sending units to all "
+        "locations in turn (round-robin) ends all incidents within 100 steps, and earns nothing from then on.",
     ),
     Task(
         env_id="FairEpidemic-v0",
@@ -572,6 +577,7 @@ for _task in (
         rate=HEALTHY,
         scripted=("most-neighbours", "random-susceptible", "nobody"),
         massager="fair_envs.baselines.tasks.epidemic:EpidemicMassager",
+        caution="Withholding vaccines (nobody) is fair by the short-term measure, and nearly by the long-term one.",
     ),
     Task(
         env_id="FairCollege-v0",
@@ -595,6 +601,8 @@ for _task in (
         rate=CAPTURES,
         scripted=("greedy", "planner", "shuffled-roles"),
         steps=640_000,
+        caution="Randomly reassigning the roles in each episode (shuffled-roles) makes any team fair by its captures "
+        "over many episodes.",
     ),
     Task(
         env_id="FairTraffic-v0",

@@ -100,9 +100,13 @@ def test_a_page_shows_the_task_and_describes_the_scripted_policies() -> None:
     )
     assert "true positive rate: qualified and selected, divided by qualified" in said.flat
     assert "parameters horizon=2000, feedback=full" in said.flat
-    assert "training steps 480,000" in said.flat
+    assert "training steps 480,000" in said.flat and "caution" not in said.flat
     assert "max-reward yes Lends if the expected profit is positive" in said.flat
     assert "correct - Makes the decision that is correct by the ground truth." in said.flat
+
+
+def test_a_page_shows_what_good_numbers_do_not_show() -> None:
+    assert "caution Withholding vaccines (nobody) is fair" in Said("show", "FairEpidemic-v0").flat
 
 
 def test_a_users_environment_has_a_page_and_a_column_of_methods() -> None:

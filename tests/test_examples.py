@@ -166,6 +166,13 @@ def test_dealt_roles_are_fair_at_no_cost(findings: dict[str, Any]) -> None:
     assert found["roles dealt"].performance.value == found["one hunter"].performance.value == 1
 
 
+def test_a_rule_that_ends_all_incidents_earns_less_than_one_that_keeps_them(findings: dict[str, Any]) -> None:
+    found = findings["incidents"](steps=1_000)
+    ending, keeping = found["round-robin"], found["proportional"]
+    assert ending.performance.high < keeping.performance.low
+    assert all(rate.high < keeping.rates[place].low for place, rate in ending.rates.items())
+
+
 def test_vaccinating_nobody_looks_fair(findings: dict[str, Any]) -> None:
     found = findings["vaccines"]()
     nobody, most = found["nobody"], found["most-neighbours"]

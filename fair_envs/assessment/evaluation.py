@@ -500,7 +500,9 @@ class Plan:
         return found
 
     def notes(self) -> Iterator[str]:
-        """Yield what a reader must know about the record and the measures."""
+        """Yield what a reader must know about the task, the record and the measures."""
+        if caution := self.system.task.caution:
+            yield caution
         if self.system.hidden:
             yield "Labels are the ground truth, which the environment does not report, or not at once."
         if wrapper := self.system.reward_wrapper:

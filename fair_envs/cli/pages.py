@@ -132,6 +132,8 @@ def task_facts(task: Task, rules: Any, parameters: Mapping[str, Any]) -> Iterato
     """Yield what a task says, in words."""
     if task.summary:
         yield "aim", task.summary
+    if task.caution:
+        yield "caution", task.caution
     performances = {"reward": "mean reward per step", "success": "share of successful episodes"}
     yield "performance", performances[task.performance]
     yield "short-term measure (short)", measure_text(task.short)

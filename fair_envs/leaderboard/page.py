@@ -210,6 +210,10 @@ class Page:
         unscored = [f"{board.env_id}: {board.unscored}" for board in self.boards if board.unscored]
         if unscored:
             lines.append(f"**Without scores**: {'; '.join(unscored)}.")
+        cautions = {board.env_id: task_of(board.env_id).caution for board in self.boards}
+        told = [f"{env_id}: {caution}" for env_id, caution in cautions.items() if caution]
+        if told:
+            lines.append(f"**What good numbers do not show.** {' '.join(told)}")
         return lines
 
     @property

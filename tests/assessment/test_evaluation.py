@@ -21,7 +21,7 @@ from fair_envs.core.interactions import record
 from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout, scripted
 from fair_envs.metrics import FunctionMeasure
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.tasks import Task
+from fair_envs.tasks import TASKS, Task
 from fair_envs.wrappers import DelayedFeedback, FairnessPenalty, SocialReward
 from tests.assessment.office import SPEC, Office, coin, correct, to_the_north
 from tests.helpers import LITTLE
@@ -239,6 +239,12 @@ def test_the_numbers_do_not_depend_on_how_many_episodes_are_played_at_once() -> 
     for one, other in zip(first.rows, second.rows, strict=True):
         assert one.key == other.key
         assert one.estimate.value == pytest.approx(other.estimate.value, nan_ok=True)
+
+
+def test_what_good_numbers_do_not_show_is_said() -> None:
+    given: dict[str, Any] = {"episodes": 2, "parameters": {"horizon": 10}, "twins": False, "shuffles": 0}
+    assert evaluate("FairAttention-v0", "round-robin", **given).notes == (TASKS["FairAttention-v0"].caution,)
+    assert not evaluate("FairCollege-v0", "random", **given).notes
 
 
 def test_labels_that_the_environment_hides_are_read_for_the_evaluation() -> None:

@@ -28,6 +28,7 @@ from fair_envs.leaderboard.scores import (
     scores,
 )
 from fair_envs.metrics.inference import probability_of_improvement
+from fair_envs.tasks import TASKS
 from tests.leaderboard.boards import TASK, arm, board, page
 
 HIRING = "FairHiring-v0"
@@ -388,6 +389,12 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     assert unscored.matched() and "On 2 of 2 tasks, " in lines[4]
     assert "FairLending-v0 (`max-reward`); FairHiring-v0 (`max-reward`)." in lines[4]
     assert "Above random, PPO itself reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)." in lines[4]
+
+
+def test_a_page_says_what_good_numbers_on_its_tasks_do_not_show() -> None:
+    told = page(board(task="FairAttention-v0"), board(task=HIRING)).answer()[-1]
+    assert told == f"**What good numbers do not show.** FairAttention-v0: {TASKS['FairAttention-v0'].caution}"
+    assert "do not show" not in page(board(task=HIRING)).answer()[-1]
 
 
 def test_an_undefined_score_of_a_task_is_null_in_the_data() -> None:
