@@ -117,7 +117,7 @@ def write_page(
     for control in page.controls:
         typer.echo(f"{OUTCOMES[control.passed]}: {control.name}: {control.evidence}")
     path = page.write(out, progress=progress)
-    say(page.found())
+    say(page.found.lines())
     typer.echo(f"saved {path}")
 
 

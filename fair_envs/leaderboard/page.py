@@ -1,7 +1,6 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.assessment.plots import INK, dot_plot, save_figure, subplots
 from fair_envs.experiments import tables
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, made_by, write_rows
+from fair_envs.leaderboard.answer import Answer, as_code, strength_text
 from fair_envs.leaderboard.board import Coverage, arms_in, coverage, scaled, verified_entry
 from fair_envs.leaderboard.controls import Control, check, controls
+from fair_envs.leaderboard.figures import draw_scores, draw_task
 from fair_envs.leaderboard.jobs import (
-    AGAIN,
-    RANDOM,
     REWARD_ONLY,
     UNITS,
     ArmKey,
@@ -25,17 +23,15 @@ from fair_envs.leaderboard.jobs import (
     included,
     scales,
 )
-from fair_envs.leaderboard.rows import BOUND, COLUMNS, Row, as_json, markdown, rows_of
+from fair_envs.leaderboard.rows import COLUMNS, Row, as_json, markdown, rows_of
 from fair_envs.leaderboard.scores import (
     Levelling,
-    Score,
     TaskBoard,
     TaskScore,
     boards_of,
-    difference,
-    scores,
     task_score,
 )
+from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
 from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import write_json
@@ -83,24 +79,14 @@ class Page:
         return {board.env_id: rows_of(board) for board in self.boards}
 
     @cached_property
-    def scores(self) -> dict[str, Score]:
-        """The scores of the methods, best first."""
-        return scores(self.boards)
+    def standing(self) -> Standing:
+        """How the methods stand on these tasks."""
+        return Standing(self.boards)
 
-    @cached_property
-    def contenders(self) -> dict[str, Score]:
-        """The scores of the methods without the control, best first."""
-        return {name: one for name, one in self.scores.items() if name != AGAIN}
-
-    @cached_property
-    def behind(self) -> dict[str, Estimate]:
-        """How far the first method's area is above each other one's, on the tasks of both, see `difference`.
-
-        All pairs are counted in Bonferroni's correction, because the first method is chosen by its area.
-        """
-        first, *others = self.contenders
-        level = 1 - 0.05 / max(math.comb(len(self.contenders), 2), 1)
-        return {name: difference(first, name, self.boards, level=level) for name in others}
+    @property
+    def found(self) -> Answer:
+        """What was found on these tasks."""
+        return Answer(self.standing, all_tasks=not self.missing)
 
     @cached_property
     def controls(self) -> list[Control]:
@@ -126,8 +112,8 @@ class Page:
     def draw(self, out: Path, *, progress: bool = False) -> None:
         """Write the figures."""
         with progress_bar("drawing", total=len(self.boards) + 1, unit="figures", shown=progress) as advance:
-            if self.contenders:
-                draw_scores(self.scores, out / "scores.png")
+            if self.standing.contenders:
+                draw_scores(self.standing.scores, out / "scores.png")
             advance()
             for board in self.boards:
                 draw_task(board, self.rows[board.env_id], out / f"{board.env_id}.png")
@@ -136,7 +122,8 @@ class Page:
     def as_dict(self) -> dict[str, object]:
         """Return the scores and the tables of the tasks as plain data."""
         scored = {
-            name: {field: _json(value) for field, value in one._asdict().items()} for name, one in self.scores.items()
+            name: {field: _json(value) for field, value in one._asdict().items()}
+            for name, one in self.standing.scores.items()
         }
         tasks = {env_id: [row.as_dict() for row in rows] for env_id, rows in self.rows.items()}
         return {"scores": scored, "tasks": tasks}
@@ -149,8 +136,12 @@ class Page:
         """
         yield "# Leaderboard"
         yield "\n".join(f"* {line}" for line in self.answer())
-        if self.contenders:
+        if self.standing.contenders:
             yield f"![Scores of the methods](scores.png)\n\n{SCORES_CAPTION}"
+        if details := self.found.details():
+            yield "## In more detail"
+            yield "\n".join(f"* {line}" for line in details)
+        if self.standing.contenders:
             yield "## Task by task"
             yield self.who_pays()
             yield "## Scores over tasks"
@@ -177,7 +168,7 @@ class Page:
 
     def answer(self) -> list[str]:
         """Return the answer: which method, at what cost, who pays, and where a simple rule does as well."""
-        return [*self.about(), *self.found()]
+        return [*self.about(), *self.found.lines()]
 
     def about(self) -> Iterator[str]:
         """Yield what must be said before the results: whether they are a test, and whether rows are missing."""
@@ -201,129 +192,6 @@ class Page:
             f"of {len(self.coverage)}). Not complete, and so not shown, ranked or controlled: {', '.join(others)}."
         )
 
-    def found(self) -> list[str]:
-        """Return what was found on the tasks that are complete."""
-        if not self.boards:
-            return []
-        lines = self._best() if self.contenders else ["No task has scores."]
-        lines += [self._matched(), self._dominating()]
-        unscored = [f"{board.env_id}: {board.unscored}" for board in self.boards if board.unscored]
-        if unscored:
-            lines.append(f"**Without scores**: {'; '.join(unscored)}.")
-        cautions = {board.env_id: task_of(board.env_id).caution for board in self.boards}
-        told = [f"{env_id}: {caution}" for env_id, caution in cautions.items() if caution]
-        if told:
-            lines.append(f"**What good numbers do not show.** {' '.join(told)}")
-        return lines
-
-    @property
-    def _tasks(self) -> str:
-        return f"{len(self.boards)} {'complete ' if self.missing else ''}tasks"
-
-    def _matched(self) -> str:
-        """Return where a simple rule does about as well as the best trained method."""
-        matched = {board.env_id: board.matched() for board in self.boards}
-        found = [f"{env_id} ({as_code(names)})" for env_id, names in matched.items() if names]
-        ahead = [
-            f"{board.env_id} ({round(100 * board.learned)} % of `{board.best_rule}`)"
-            for board in self.boards
-            if board.learned < 1
-        ]
-        return (
-            f"**Where does a simple rule do about as well?** On {len(found)} of {self._tasks}, a scripted rule that "
-            "does not know the truth about the people it decides on does about as well as the best trained method, or "
-            "better"
-            + (f": {'; '.join(found)}." if found else ".")
-            + (f" Above random, PPO itself reaches less than a rule on {', '.join(ahead)}." if ahead else "")
-        )
-
-    def _dominating(self) -> str:
-        """Return where a simple rule is better for everyone than trained arms."""
-        found = []
-        for board in self.boards:
-            rules = board.dominating()
-            if rules:
-                name, most = max(rules.items(), key=lambda item: item[1].arms)
-                found.append(f"{board.env_id} (`{name}`: {most.arms} of {most.of}, {most.shown} shown)")
-        return (
-            f"**Where is a simple rule at least as good for everyone?** On {len(found)} of {self._tasks}, a scripted "
-            "rule performs at least as well as some trained policies (methods and strengths) and gives every group at "
-            "least as much, by means over seeds; *shown*: by intervals, it performs better"
-            + (f": {'; '.join(found)}." if found else ".")
-        )
-
-    def _best(self) -> list[str]:
-        """Return which method is best, how sure that is, what it costs, and who pays."""
-        name = self.ranked[0]
-        score = self.contenders[name]
-        chance = f" ({self.scores[AGAIN].area.value:.2f} for PPO with other seeds)" if AGAIN in self.scores else ""
-        which = (
-            f"**Which method?** If you can try several strengths on your own problem: `{name}`. Its area is "
-            f"{_short(score.area)} on average over {score.tasks} tasks, and {_span(score, 'area')}. The area is 0 for "
-            f"the means of reward-only PPO{chance}, and 1 for PPO's performance without a gap."
-        )
-        if steady := self.steady:
-            own = self.contenders[steady]
-            known = [other for other in self.ranked if other != steady and self.contenders[other].common]
-            close = [other for other in known if not self.contenders[other].area_of_one.high < own.area_of_one.low]
-            close.sort(key=lambda other: -self.contenders[other].area_of_one.value)
-            told = [f"`{other}` {_one(self.contenders[other])}" for other in close]
-            which += f" With one strength for all tasks: `{steady}` {_one(own)}"
-            which += f"; not clearly less: {', '.join(told)}." if close else "."
-        return [
-            which,
-            self._sure(name, score),
-            f"**What does it cost?** `{name}` has {_span(score, 'performance')} of PPO's performance above random, and "
-            f"a gap above noise of {_span(score, 'unfairness')} of PPO's.",
-            f"**Who pays?** With `{name}`, the group that was worst off {_changed(score, 'gain', 1)}; the group that "
-            f"was best off {_changed(score, 'loss', -1)}, by 95 % intervals over seeds.",
-        ]
-
-    @cached_property
-    def ranked(self) -> list[str]:
-        """The methods that were run on the most tasks, best first."""
-        most = max(one.tasks for one in self.contenders.values())
-        return [name for name, one in self.contenders.items() if one.tasks == most]
-
-    @property
-    def steady(self) -> str:
-        """The ranked method with the largest area with one strength for all tasks; "": there is one task."""
-        if self.contenders[self.ranked[0]].tasks < 2:
-            return ""
-        known = [name for name in self.ranked if self.contenders[name].common]
-        return max(known, key=lambda name: self.contenders[name].area_of_one.value, default="")
-
-    def _sure(self, name: str, score: Score) -> str:
-        """Return how sure it is that a method is the best one."""
-        rivals = [other for other in self.ranked[1:] if not self.behind[other].low > 0]
-        lowest = ", ".join(f"`{other}` ({_end(self.contenders[other], 'area', min)})" for other in rivals)
-        text = "**How sure is that?** "
-        if rivals:
-            text += f"Not shown to have a smaller area (all pairs, Bonferroni), with the lowest on a task: {lowest}. "
-        elif len(self.ranked) > 1:
-            text += "All other ranked methods are shown to have a smaller area. "
-        tasks = list(score.of_tasks)
-        if len(tasks) > 2:
-            without = {task: self._first([one for one in tasks if one != task]) for task in tasks}
-            others = [f"`{first}` (without {task})" for task, first in without.items() if first != name]
-            text += f"If a task is left out, the first is {', '.join(others) or f'`{name}` all the same'}. "
-        alone = [board.env_id for board in self.boards if board.env_id in score.of_tasks and not board.matched()]
-        if 0 < len(alone) < len(tasks):
-            text += f"On the tasks on which no simple rule does as well ({', '.join(alone)}), it is "
-            text += f"`{self._first(alone)}`. "
-        seeds = " or ".join(map(str, sorted({board.reward_only.seeds for board in self.boards})))
-        text += f"Intervals are about training seeds ({seeds} each), not about other tasks."
-        if fewer := [other for other in self.contenders if other not in self.ranked]:
-            better = [other for other in fewer if self.behind[other].value < 0]
-            text += f" Not ranked, because they run on fewer tasks: {as_code(fewer)}" + (
-                f" (larger mean area than `{name}` on their tasks: {as_code(better)})." if better else "."
-            )
-        return text
-
-    def _first(self, tasks: Sequence[str]) -> str:
-        """Return the ranked method with the largest mean area on some of the tasks."""
-        return max(self.ranked, key=lambda name: self.contenders[name].mean(tasks))
-
     def score_table(self) -> str:
         """Return the scores."""
         header = ["method", "tasks", "area", "area with one strength", "area, interquartile mean", "performance"]
@@ -333,16 +201,18 @@ class Page:
                 name,
                 str(one.tasks),
                 one.area,
-                ", ".join(f"{_strength(strength)}{area.value:.2f}" for strength, area in one.common.items()),
+                ", ".join(
+                    f"{strength_text(strength, after=': ')}{area.value:.2f}" for strength, area in one.common.items()
+                ),
                 one.interquartile,
                 one.performance,
                 one.unfairness,
                 one.improvement,
-                self.behind.get(name, ""),
+                self.standing.behind.get(name, ""),
                 f"{one.matched} of {one.tasks}",
                 ", ".join(f"{value:g} ({tasks})" for value, tasks in one.strengths.items()),
             ]
-            for name, one in self.scores.items()
+            for name, one in self.standing.scores.items()
         ]
         return tables.markdown(header, rows)
 
@@ -351,14 +221,14 @@ class Page:
         header = ["method", "task", "strength", "performance", "unfairness", "rate of the group ahead, PPO", "change"]
         header += ["rate of the group behind, PPO", "change", "a rule does about as well"]
         boards = {board.env_id: board for board in self.boards}
-        found = list(self.contenders[self.ranked[0]].of_tasks.values())
-        if steady := self.steady:
-            own = self.contenders[steady]
+        found = list(self.standing.contenders[self.standing.ranked[0]].of_tasks.values())
+        if steady := self.standing.steady:
+            own = self.standing.contenders[steady]
             found += [task_score(boards[env_id], ArmKey(env_id, steady, own.steadiest)) for env_id in own.of_tasks]
         rows: dict[ArmKey, list[tables.Cell]] = {}
         for one in found:
             key, base = one.key, boards[one.key.env_id].reward_only
-            told = [key.name, key.env_id, _strength(key.strength, after="")]
+            told = [key.name, key.env_id, strength_text(key.strength)]
             told += [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]
             rates = [base.estimate("best"), -one.levels.loss, base.estimate("worst"), one.levels.gain]
             rows[key] = [*told, *rates, as_code(one.as_good)]
@@ -493,11 +363,6 @@ def task_table(rows: Sequence[Row]) -> str:
     return markdown(rows, [title for title in COLUMNS if title != "task"])
 
 
-def as_code(names: Iterable[str]) -> str:
-    """Return names of policies, as code."""
-    return ", ".join(f"`{name}`" for name in names)
-
-
 def _json(value: object) -> object:
     """Return a field of a score for JSON."""
     if isinstance(value, ArmKey):
@@ -507,136 +372,3 @@ def _json(value: object) -> object:
     if isinstance(value, Mapping):
         return {name: _json(one) for name, one in value.items()}
     return as_json(value) if isinstance(value, Estimate | float) else value
-
-
-def _short(estimate: Estimate) -> str:
-    """Return a number and its interval with two digits."""
-    return tables.show(estimate, digits=2)
-
-
-def _strength(strength: float | None, *, after: str = ": ") -> str:
-    """Return a strength as text, followed by a text; "" for a method without strengths."""
-    return "" if strength is None else f"{strength:g}{after}"
-
-
-def _one(score: Score) -> str:
-    """Return the area of a method with one strength for all tasks as text, after the strength."""
-    worst = min(area.value for area in score.common.values())
-    with_worst = f"; with its worst {worst:.2f}" if len(score.common) > 1 else ""
-    return f"{_strength(score.steadiest, after=' ')}({score.area_of_one.value:.2f}{with_worst})"
-
-
-def _changed(score: Score, name: str, better: int) -> str:
-    """Return on how many tasks a group has more, and on which it has less, by intervals.
-
-    Args:
-        score: The scores of the method.
-        name: The field of `Levelling`.
-        better: 1 if larger numbers are better for the group, -1 if they are worse.
-    """
-    found: dict[int, list[str]] = {1: [], -1: []}
-    for env_id, one in score.of_tasks.items():
-        change: Estimate = getattr(one.levels, name)
-        for sign, shown in ((1, change.low > 0), (-1, change.high < 0)):
-            if shown:
-                found[sign * better].append(env_id)
-    less = found[-1]
-    told = f" ({', '.join(less)})" if less else ""
-    return f"has more on {len(found[1])} of {score.tasks} tasks, and less on {len(less) or 'none'}{told}"
-
-
-def _span(score: Score, name: str) -> str:
-    """Return the lowest and the highest number of `TaskScore`, with the tasks on which they are."""
-    return " to ".join(dict.fromkeys(_end(score, name, end) for end in (min, max)))
-
-
-def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
-    """Return the number of `TaskScore` that is the lowest (`min`) or highest (`max`), and on which task."""
-    numbers = {env_id: getattr(one, name) for env_id, one in score.of_tasks.items()}
-    known = {env_id: number for env_id, number in numbers.items() if not np.isnan(number)}
-    if not known:
-        return "an undefined part"
-    env_id = end(known, key=known.__getitem__)
-    return f"{f'{known[env_id]:.2f}' if name == 'area' else f'{100 * known[env_id]:.0f} %'} on {env_id}"
-
-
-# Figures --------------------------------------------------------------------------------------------------------------
-
-
-def draw_scores(found: Mapping[str, Score], path: Path) -> None:
-    """Save the scores of the methods as dots with intervals, best first."""
-    titles = {
-        "area": "area (0: PPO's mean, 1: ideal)",
-        "area_of_one": "area with one strength for all tasks",
-        "performance": "performance (0: random, 1: PPO)",
-        "unfairness": "unfairness (0: fair, 1: PPO)",
-    }
-    most = max(one.tasks for one in found.values())
-    labels = {
-        name: name if one.tasks == most else f"{name} ({one.tasks} of {most} tasks)" for name, one in found.items()
-    }
-    panels = {
-        title: {labels[name]: {"": getattr(one, field)} for name, one in found.items()}
-        for field, title in titles.items()
-    }
-    dot_plot(panels, path, label="mean over tasks", lines=(0.0, 1.0), one_unit=False)
-
-
-def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
-    """Save performance against the gap: a line for each method through its strengths, and dots for other policies.
-
-    Where the task has scores, a second panel enlarges the surroundings of the reward-only method.
-    """
-    panels = 1 if board.unscored else 2
-    figure, axes = subplots(panels, columns=panels, size=(3 / panels + 4.5, 4.8))
-    for axis in axes.flat:
-        _draw_rows(axis, board, rows)
-        axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)
-    if panels == 2:
-        axes.flat[-1].set(**_near(board, rows), title="around the reward-only method")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", fontsize="small")
-    save_figure(figure, path)
-
-
-LINES = ("o-", "s--", "^:")
-
-
-def _draw_rows(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
-    """Draw the rows of a task with their intervals."""
-    look: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "elinewidth": 0.6}
-    styles = {method: {"fmt": LINES[k // 10 % 3], "color": f"C{k % 10}"} for k, method in enumerate(board.methods)}
-    for method, style in {**styles, REWARD_ONLY: {"fmt": "D", "color": INK}}.items():
-        own = [row for row in rows if row.key.name == method]
-        axis.errorbar(**_bars(own), label=method, **look, **style)
-    others = [row for row in rows if row.key.name in (RANDOM, *board.distinct_rules, *board.bounds)]
-    for k, row in enumerate(others):
-        name, bars = row.key.name, _bars([row])
-        axis.errorbar(**bars, fmt="x" if name == RANDOM else "*", color=INK, **{**look, "markersize": 8})
-        text = name + (f" ({BOUND})" if name in board.bounds else "")
-        below = 4 if k % 2 else -11  # so that neighbouring names do not overlap
-        place = bars["x"][0], bars["y"][0]
-        axis.annotate(text, place, xytext=(5, below), textcoords="offset points", fontsize=8)
-    axis.axvspan(0, np.nanmean([row.cells["noise floor"] for row in rows]), color="#eeeeee", zorder=0)
-
-
-def _bars(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the gaps and performances of rows, and their intervals, as arguments of `errorbar`."""
-    found: dict[str, Any] = {}
-    for axis, title in (("x", "gap"), ("y", "performance")):
-        of: list[Any] = [row.cells[title] for row in rows]
-        found[axis] = [e.value for e in of]
-        found[f"{axis}err"] = [[e.value - e.low for e in of], [e.high - e.value for e in of]]
-    return found
-
-
-def _near(board: TaskBoard, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """Return the limits of a panel with the rows up to the reward-only method's gap and little less performance."""
-    low, high = (arm.values("performance").mean() for arm in (board.random, board.reward_only))
-    (gap,) = (row.cells["gap"] for row in rows if row.key.name == REWARD_ONLY)
-    assert isinstance(gap, Estimate)
-    bars = _bars(rows)
-    least, widest = high - (high - low) / 4, 1.1 * gap.high
-    shown = [y for x, y in zip(bars["x"], bars["y"], strict=True) if x <= widest and y >= least]
-    margin = 0.15 * (max(shown) - min(shown)) or 0.05 * (high - low)
-    return {"xlim": (-0.05 * gap.high, widest), "ylim": (min(shown) - margin, max(shown) + margin)}

@@ -203,9 +203,9 @@ def test_a_method_that_runs_on_some_tasks_is_scored_on_these() -> None:
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the second task has other scripted policies
     line = shown.answer()[0]
-    assert "problem: `all`." in line
-    told = "Not ranked, because they run on fewer tasks: `good` (larger mean area than `all` on their tasks: `good`)."
-    assert told in shown.answer()[1]
+    assert line.startswith("**Which method?** `all`, if you")
+    told = "Not ranked**, because they run on fewer tasks: `good` (larger mean area than `all` on their tasks: `good`)."
+    assert any(told in detail for detail in shown.found.details())
 
 
 def test_a_rule_is_compared_with_the_best_arm_where_a_task_has_no_scores() -> None:
@@ -275,7 +275,8 @@ def test_a_single_seed_cannot_pass_a_control() -> None:
 def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_does_as_well() -> None:
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
     lines = found.answer()
-    assert "problem: `parity`. Its area is " in lines[0] and "With one strength" not in lines[0]  # there is one task
+    assert lines[0].startswith("**Which method?** `parity`, if you can try several strengths on your own problem: its")
+    assert "With one strength" not in lines[0]  # there is one task
     assert "All other ranked methods are shown to have a smaller area. Intervals are" in lines[1]
     assert (
         "`parity` has 80 % on FairLending-v0 of PPO's performance above random, and a gap above noise of -3 %"
@@ -283,7 +284,8 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     )
     assert "worst off has more on 1 of 1 tasks, and less on none; the group" in lines[3]
     assert "best off has more on 0 of 1 tasks, and less on none, by 95 % intervals" in lines[3]
-    assert "On 0 of 1 tasks, " in lines[4] and "reaches less than a rule" not in lines[4]
+    assert "On 0 of 1 tasks, " in lines[4]
+    assert not any("reaches less than a rule" in detail for detail in found.found.details())
     matched = page(board({"parity": (0.8, 0.1)})).answer()
     assert "On 1 of 1 tasks, " in matched[4] and "FairLending-v0 (`max-reward`)" in matched[4]
 
@@ -299,11 +301,12 @@ def test_a_group_that_loses_is_counted_with_its_task() -> None:
 def test_the_answer_says_on_which_task_each_of_the_best_methods_does_least() -> None:
     one, other = (dict.fromkeys(("parity", "ggf"), point) for point in ((0.9, 0.0), (0.7, 0.1)))
     found = page(board(one), board(other, task=HIRING))
-    low, high = sorted(own.area for own in found.scores["parity"].of_tasks.values())
+    low, high = sorted(own.area for own in found.standing.scores["parity"].of_tasks.values())
     first, sure, *_ = found.answer()
-    assert low < 0.6 and "problem: `parity`." in first
-    assert f", and {low:.2f} on FairHiring-v0 to {high:.2f} on FairLending-v0. The area" in first
-    assert f"with the lowest on a task: `ggf` ({low:.2f} on FairHiring-v0)." in sure
+    assert low < 0.6 and "`parity`, if" in first and "Not shown to have a smaller area: `ggf`." in sure
+    by_task = found.found.details()[0]
+    assert f"The area of `parity` is {low:.2f} on FairHiring-v0 to {high:.2f} on FairLending-v0." in by_task
+    assert f"the lowest areas are: `ggf` ({low:.2f} on FairHiring-v0)." in by_task
 
 
 def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> None:
@@ -320,7 +323,7 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     assert found["steady"].area_of_one.value == pytest.approx(found["steady"].area.value)
     shown = page(*boards)
     line = shown.answer()[0]
-    assert "problem: `tuned`." in line and "With one strength for all tasks: `steady` 1 (0.77)." in line
+    assert "`tuned`, if" in line and "With one strength for all tasks: `steady` 1 (area 0.77)." in line
     table = [row.split(" | ")[:3] for row in shown.who_pays().splitlines()[2:]]
     assert table == [
         ["| tuned", TASK, "1"],
@@ -330,8 +333,10 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     ]
     close = board({("tuned", 1.0): (1.0, 0.1), ("tuned", 2.0): (1.0, 0.3), "plain": (1.0, 0.1)})
     other = board({("tuned", 1.0): (1.0, 0.1), ("tuned", 2.0): (1.0, 0.3), "plain": (1.0, 0.1)}, task=HIRING)
-    told = "With one strength for all tasks: `tuned` 1 (0.77; with its worst 0.26); not clearly less: `plain` (0.77)."
-    assert told in page(close, other).answer()[0]
+    told = "**One strength for all tasks.** `tuned` 1 (0.77; with its worst 0.26); not clearly less: `plain` (0.77)."
+    two = page(close, other)
+    assert told in two.found.details()
+    assert "With one strength for all tasks: `tuned` 1 (area 0.77; not clearly less: `plain`)." in two.answer()[0]
 
 
 def test_a_strength_that_was_not_run_on_all_tasks_is_none_for_all() -> None:
@@ -361,7 +366,7 @@ def test_the_difference_of_two_methods_is_of_the_tasks_of_both_with_one_scale() 
     sure, surer = (difference("one", "two", [poor], level=level) for level in (0.95, 0.999))
     assert 0 < surer.low < sure.low and surer.level == 0.999
     assert np.isnan(difference("one", "three", [poor], level=0.95).value)  # there is no common task
-    assert page(board({"a": (0.9, 0.1), "b": (0.8, 0.1), "c": (0.7, 0.1)})).behind["b"].level == 1 - 0.05 / 3
+    assert page(board({"a": (0.9, 0.1), "b": (0.8, 0.1), "c": (0.7, 0.1)})).standing.behind["b"].level == 1 - 0.05 / 3
 
 
 def test_the_first_method_without_a_task_and_without_tasks_with_a_rule_is_named() -> None:
@@ -370,9 +375,10 @@ def test_the_first_method_without_a_task_and_without_tasks_with_a_rule_is_named(
     boards = [alone, board(beaten, task=HIRING), board(beaten, task="FairFraud-v0")]
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the other tasks have other scripted policies
-    sure = shown.answer()[1]
-    assert "If a task is left out, the first is `two` (without FairLending-v0)" in sure
-    assert "On the tasks on which no simple rule does as well (FairLending-v0), it is `one`." in sure
+    assert (
+        "**Without a task.** If one is left out, the first is `two` (without FairLending-v0)." in shown.found.details()
+    )
+    assert "no simple rule does as well (FairLending-v0), the first is `one`." in shown.answer()[1]
 
 
 def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> None:
@@ -388,7 +394,8 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     lines = shown.answer()
     assert unscored.matched() and "On 2 of 2 tasks, " in lines[4]
     assert "FairLending-v0 (`max-reward`); FairHiring-v0 (`max-reward`)." in lines[4]
-    assert "Above random, PPO itself reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)." in lines[4]
+    told = "**PPO against rules.** Above random, PPO reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)."
+    assert told in shown.found.details()
 
 
 def test_a_page_says_what_good_numbers_on_its_tasks_do_not_show() -> None:
@@ -399,8 +406,8 @@ def test_a_page_says_what_good_numbers_on_its_tasks_do_not_show() -> None:
 
 def test_an_undefined_score_of_a_task_is_null_in_the_data() -> None:
     found = page(board({"parity": (0.8, 0.0)}))
-    told = found.scores["parity"]
-    found.scores["parity"] = told._replace(of_tasks={TASK: told.of_tasks[TASK]._replace(unfairness=np.nan)})
+    told = found.standing.scores["parity"]
+    found.standing.scores["parity"] = told._replace(of_tasks={TASK: told.of_tasks[TASK]._replace(unfairness=np.nan)})
     data = json.loads(json.dumps(found.as_dict(), allow_nan=False))["scores"]["parity"]
     assert data["of_tasks"][TASK]["unfairness"] is None and found.answer()[2].endswith("an undefined part of PPO's.")
     assert data["of_tasks"][TASK]["key"] == f"{TASK}/parity" and data["of_tasks"][TASK]["levels"]["gain"]["value"] > 0
@@ -444,7 +451,7 @@ def test_a_task_is_neither_shown_nor_controlled_before_all_its_rows_are_stored(t
     found = page(board(), begun, FairHiring=Coverage(7, 9), FairFraud=Coverage(0, 4))
     assert all(control.passed for control in found.controls)
     assert [control for control in found.controls if "FairHiring" in control.evidence] == []
-    assert list(found.scores) == [AGAIN] and list(found.rows) == [TASK]
+    assert list(found.standing.scores) == [AGAIN] and list(found.rows) == [TASK]
     assert found.answer()[0] == (
         "**Preliminary: rows are missing.** 13 of 19 rows are stored. Complete: FairLending-v0 (1 of 3). Not complete, "
         "and so not shown, ranked or controlled: FairHiring-v0 (7 of 9), FairFraud-v0 (0 of 4). What follows is about "

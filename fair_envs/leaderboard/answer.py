@@ -1,0 +1,218 @@
+"""The leaderboard's answer: which method, how sure that is, what it costs, who pays, and where a rule does as well."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fair_envs.experiments import tables
+from fair_envs.leaderboard.jobs import AGAIN
+from fair_envs.leaderboard.scores import Score
+from fair_envs.leaderboard.standing import Standing
+from fair_envs.metrics import Estimate
+from fair_envs.tasks import task_of
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a leaderboard found, in sentences.
+
+    Attributes:
+        standing: How the methods stand.
+        all_tasks: Whether the standing is on all tasks of the leaderboard, or only on complete ones.
+    """
+
+    standing: Standing
+    all_tasks: bool = True
+
+    def lines(self) -> list[str]:
+        """Return the answer in short: which method, how sure, what it costs, who pays, and where a rule does."""
+        boards = self.standing.boards
+        if not boards:
+            return []
+        found = [*self._of_methods()] if self.standing.contenders else ["No task has scores."]
+        found.append(self._matched())
+        if unscored := [f"{board.env_id}: {board.unscored}" for board in boards if board.unscored]:
+            found.append(f"**Without scores**: {'; '.join(unscored)}.")
+        cautions = {board.env_id: task_of(board.env_id).caution for board in boards}
+        if told := [f"{env_id}: {caution}" for env_id, caution in cautions.items() if caution]:
+            found.append(f"**What good numbers do not show.** {' '.join(told)}")
+        return found
+
+    def details(self) -> list[str]:
+        """Return what the short answer leaves out."""
+        found = [*self._other_methods()] if self.standing.contenders else []
+        if ahead := [
+            f"{board.env_id} ({round(100 * board.learned)} % of `{board.best_rule}`)"
+            for board in self.standing.boards
+            if board.learned < 1
+        ]:
+            found.append(f"**PPO against rules.** Above random, PPO reaches less than a rule on {', '.join(ahead)}.")
+        return [*found, self._dominating()] if self.standing.boards else []
+
+    # In short ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> str:
+        """The first method."""
+        return self.standing.ranked[0]
+
+    @property
+    def _score(self) -> Score:
+        return self.standing.contenders[self.first]
+
+    @property
+    def _tasks(self) -> str:
+        return f"{len(self.standing.boards)} {'' if self.all_tasks else 'complete '}tasks"
+
+    def _of_methods(self) -> Iterator[str]:
+        """Yield which method is first, how sure that is, what it costs, and who pays."""
+        name, score, standing = self.first, self._score, self.standing
+        again = standing.scores.get(AGAIN)
+        chance = "" if again is None else f" (with other seeds {again.area.value:.2f})"
+        which = (
+            f"**Which method?** `{name}`, if you can try several strengths on your own problem: its area is "
+            f"{_short(score.area)} on average over {score.tasks} tasks. The area is 0 for reward-only PPO{chance}, and "
+            "1 for PPO's performance without a gap."
+        )
+        if steady := standing.steady:
+            own, close = standing.contenders[steady], standing.steady_rivals
+            strength = strength_text(own.steadiest, after=" ")
+            which += f" With one strength for all tasks: `{steady}` {strength}(area {own.area_of_one.value:.2f}"
+            which += f"; not clearly less: {as_code(close)})." if close else ")."
+        yield which
+        yield self._sure()
+        yield (
+            f"**What does it cost?** `{name}` has {_span(score, 'performance')} of PPO's performance above random, and "
+            f"a gap above noise of {_span(score, 'unfairness')} of PPO's."
+        )
+        yield (
+            f"**Who pays?** With `{name}`, the group that was worst off {_changed(score, 'gain', 1)}; the group that "
+            f"was best off {_changed(score, 'loss', -1)}, by 95 % intervals over seeds."
+        )
+
+    def _sure(self) -> str:
+        """Return how sure it is that the first method is the best one."""
+        standing, boards = self.standing, self.standing.boards
+        text = "**How sure is that?** "
+        if standing.rivals:
+            text += f"Not shown to have a smaller area: {as_code(standing.rivals)}. "
+        elif len(standing.ranked) > 1:
+            text += "All other ranked methods are shown to have a smaller area. "
+        alone = [board.env_id for board in boards if board.env_id in self._score.of_tasks and not board.matched()]
+        if 0 < len(alone) < self._score.tasks:
+            text += f"On the tasks on which no simple rule does as well ({', '.join(alone)}), the first is "
+            text += f"`{standing.first_on(alone)}`. "
+        seeds = " or ".join(map(str, sorted({board.reward_only.seeds for board in boards})))
+        return text + f"Intervals are about training seeds ({seeds} each), not about other tasks."
+
+    def _matched(self) -> str:
+        """Return where a simple rule does about as well as the best trained method."""
+        matched = {board.env_id: board.matched() for board in self.standing.boards}
+        found = [f"{env_id} ({as_code(names)})" for env_id, names in matched.items() if names]
+        return (
+            f"**Where does a simple rule do about as well?** On {len(found)} of {self._tasks}, a scripted rule that "
+            "does not know the truth about the people it decides on does about as well as the best trained method, or "
+            "better" + (f": {'; '.join(found)}." if found else ".")
+        )
+
+    # In detail --------------------------------------------------------------------------------------------------------
+
+    def _other_methods(self) -> Iterator[str]:
+        """Yield how the first method and others do on single tasks and with one strength."""
+        standing, name, score = self.standing, self.first, self._score
+        by_task = f"**By task.** The area of `{name}` is {_span(score, 'area')}."
+        if standing.rivals:
+            lowest = ", ".join(f"`{one}` ({_end(standing.contenders[one], 'area', min)})" for one in standing.rivals)
+            by_task += (
+                " Of the methods that are not shown to have a smaller area (all pairs, Bonferroni), the lowest areas "
+                f"are: {lowest}."
+            )
+        yield by_task
+        tasks = list(score.of_tasks)
+        if len(tasks) > 2:
+            without = {task: standing.first_on([one for one in tasks if one != task]) for task in tasks}
+            others = [f"`{first}` (without {task})" for task, first in without.items() if first != name]
+            told = ", ".join(others) or f"`{name}` all the same"
+            yield f"**Without a task.** If one is left out, the first is {told}."
+        if steady := standing.steady:
+            own, *others = (f"`{one}` {_one(standing.contenders[one])}" for one in (steady, *standing.steady_rivals))
+            text = f"**One strength for all tasks.** {own}"
+            yield f"{text}; not clearly less: {', '.join(others)}." if others else f"{text}."
+        if fewer := [other for other in standing.contenders if other not in standing.ranked]:
+            better = [other for other in fewer if standing.behind[other].value < 0]
+            yield f"**Not ranked**, because they run on fewer tasks: {as_code(fewer)}" + (
+                f" (larger mean area than `{name}` on their tasks: {as_code(better)})." if better else "."
+            )
+
+    def _dominating(self) -> str:
+        """Return where a simple rule is better for everyone than trained arms."""
+        found = []
+        for board in self.standing.boards:
+            rules = board.dominating()
+            if rules:
+                name, most = max(rules.items(), key=lambda item: item[1].arms)
+                found.append(f"{board.env_id} (`{name}`: {most.arms} of {most.of}, {most.shown} shown)")
+        return (
+            f"**Where is a simple rule at least as good for everyone?** On {len(found)} of {self._tasks}, a scripted "
+            "rule performs at least as well as some trained policies (methods and strengths) and gives every group at "
+            "least as much, by means over seeds; *shown*: by intervals, it performs better"
+            + (f": {'; '.join(found)}." if found else ".")
+        )
+
+
+def as_code(names: Any) -> str:
+    """Return names of policies, as code."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def strength_text(strength: float | None, *, after: str = "") -> str:
+    """Return a strength as text, followed by a text; "" for a method without strengths."""
+    return "" if strength is None else f"{strength:g}{after}"
+
+
+def _short(estimate: Estimate) -> str:
+    """Return a number and its interval with two digits."""
+    return tables.show(estimate, digits=2)
+
+
+def _one(score: Score) -> str:
+    """Return the area of a method with one strength for all tasks as text, after the strength."""
+    worst = min(area.value for area in score.common.values())
+    with_worst = f"; with its worst {worst:.2f}" if len(score.common) > 1 else ""
+    return f"{strength_text(score.steadiest, after=' ')}({score.area_of_one.value:.2f}{with_worst})"
+
+
+def _changed(score: Score, name: str, better: int) -> str:
+    """Return on how many tasks a group has more, and on which it has less, by intervals.
+
+    Args:
+        score: The scores of the method.
+        name: The field of `Levelling`.
+        better: 1 if larger numbers are better for the group, -1 if they are worse.
+    """
+    found: dict[int, list[str]] = {1: [], -1: []}
+    for env_id, one in score.of_tasks.items():
+        change: Estimate = getattr(one.levels, name)
+        for sign, shown in ((1, change.low > 0), (-1, change.high < 0)):
+            if shown:
+                found[sign * better].append(env_id)
+    less = found[-1]
+    told = f" ({', '.join(less)})" if less else ""
+    return f"has more on {len(found[1])} of {score.tasks} tasks, and less on {len(less) or 'none'}{told}"
+
+
+def _span(score: Score, name: str) -> str:
+    """Return the lowest and the highest number of `TaskScore`, with the tasks on which they are."""
+    return " to ".join(dict.fromkeys(_end(score, name, end) for end in (min, max)))
+
+
+def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
+    """Return the number of `TaskScore` that is the lowest (`min`) or highest (`max`), and on which task."""
+    numbers = {env_id: getattr(one, name) for env_id, one in score.of_tasks.items()}
+    known = {env_id: number for env_id, number in numbers.items() if not np.isnan(number)}
+    if not known:
+        return "an undefined part"
+    env_id = end(known, key=known.__getitem__)
+    return f"{f'{known[env_id]:.2f}' if name == 'area' else f'{100 * known[env_id]:.0f} %'} on {env_id}"
