@@ -87,7 +87,7 @@ class Task:
         steps: Training budget in steps of the learner's rows.
         massager: Creates what alters uncertain decisions in F-PPO, a function or its import path ``"module:function"``;
             None: the general `fair_envs.baselines.ppo.massaging.RateMassager` where it works.
-        caution: What good numbers on this task do not show, in a sentence; empty: nothing in particular.
+        caution: What good numbers on this task do not show; empty: nothing in particular.
 
     Raises:
         ValueError: A field has a value outside its range, or names an unknown notion.
@@ -566,8 +566,9 @@ for _task in (
         rate=NEED_MET,
         scripted=("proportional", "round-robin"),
         massager="fair_envs.baselines.tasks.attention:attention_massager",
-        caution="The reward pays for discovered incidents, and so for keeping incidents alive. Sending units to all "
-        "locations in turn (round-robin) ends all incidents within 100 steps, and earns nothing from then on.",
+        caution="The reward pays more for discovered incidents than it charges for missed ones, and so for keeping "
+        "incidents alive: with the default parameters, sending units to all locations in turn (round-robin) ends all "
+        "incidents within 100 steps, and earns nothing from then on.",
     ),
     Task(
         env_id="FairEpidemic-v0",
@@ -577,7 +578,8 @@ for _task in (
         rate=HEALTHY,
         scripted=("most-neighbours", "random-susceptible", "nobody"),
         massager="fair_envs.baselines.tasks.epidemic:EpidemicMassager",
-        caution="Withholding vaccines (nobody) is fair by the short-term measure, and nearly by the long-term one.",
+        caution="A small gap of vaccinations does not show that anyone is protected: vaccinating no one (nobody) has "
+        "none.",
     ),
     Task(
         env_id="FairCollege-v0",

@@ -83,22 +83,37 @@ def test_the_commit_of_the_code_is_known_unless_the_code_was_changed(
             ["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
         ).stdout
 
-    code = tmp_path / "package" / "__init__.py"
-    code.parent.mkdir()
-    code.write_text("")
-    monkeypatch.setattr(fair_envs, "__file__", str(code))
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    package, linked, ignored = tmp_path / "package", tmp_path / "linked", tmp_path / ".gitignore"
+    for folder in (package, linked):
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+    (package / "part").symlink_to("../linked")
+    ignored.write_text("package/\nlinked/\n")
+    monkeypatch.setattr(fair_envs, "__file__", str(package / "__init__.py"))
     assert commit.__wrapped__() == ""  # no repository
     git("init")
-    (tmp_path / "README").write_text("")
-    git("add", "README")
+    git("add", ".gitignore")
     git("commit", "-m", "First")
-    assert commit.__wrapped__() == ""  # the repository does not have the package
-    git("add", "package")
+    assert commit.__wrapped__() == ""  # as if installed into an ignored folder of another project
+    git("add", "--force", "package", "linked")
     git("commit", "-m", "Second")
-    (tmp_path / "README").write_text("changed")
-    assert commit.__wrapped__() == git("rev-parse", "HEAD").strip()
-    code.write_text("changed")
+    second = git("rev-parse", "HEAD").strip()
+    ignored.write_text("changed")
+    git("commit", "--all", "-m", "Third")
+    ignored.write_text("changed again")
+    assert commit.__wrapped__() == second  # neither of these is code
+    monkeypatch.setenv("GIT_DIR", "elsewhere")  # as in a hook
+    assert commit.__wrapped__() == second
+    monkeypatch.delenv("GIT_DIR")
+    (linked / "__init__.py").write_text("changed")
     assert commit.__wrapped__() == ""
+    git("checkout", "linked")
+    assert commit.__wrapped__() == second
+    (linked / "new.py").write_text("")
+    assert commit.__wrapped__() == ""
+    (linked / "new.py").unlink()
     monkeypatch.setenv("PATH", "")
     assert commit.__wrapped__() == ""
 

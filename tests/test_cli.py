@@ -106,7 +106,7 @@ def test_a_page_shows_the_task_and_describes_the_scripted_policies() -> None:
 
 
 def test_a_page_shows_what_good_numbers_do_not_show() -> None:
-    assert "caution Withholding vaccines (nobody) is fair" in Said("show", "FairEpidemic-v0").flat
+    assert "caution A small gap of vaccinations does not show" in Said("show", "FairEpidemic-v0").flat
 
 
 def test_a_users_environment_has_a_page_and_a_column_of_methods() -> None:
@@ -1160,10 +1160,12 @@ def test_a_verification_fails_if_a_bit_differs(
     from fair_envs.leaderboard import board
 
     numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
-    found = board.Verified("FairLending-v0/ppo/0", same, "a", "b", numbers, command="fair-envs train")
+    versions = "made by commit c; here commit d"
+    found = board.Verified("FairLending-v0/ppo/0", same, "a", "b", numbers, "fair-envs train", versions=versions)
     monkeypatch.setattr(board, "verify", lambda row, out, retrain: found)
     said = Said("leaderboard", "verify", "FairLending-v0/ppo/0")
     assert said.code == code and words in said.flat
+    assert ("is stored, now b (made by commit c; here commit d)" in said.flat) == (not same)
 
 
 def test_an_entry_without_a_result_is_told_what_to_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

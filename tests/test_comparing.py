@@ -18,7 +18,7 @@ from fair_envs.experiments.findings import change, identical, relation, told_cha
 from fair_envs.experiments.tables import TableOfRows
 from fair_envs.metrics import Estimate
 from fair_envs.metrics.intervals import share_interval
-from fair_envs.tasks import task_of
+from fair_envs.tasks import TASKS, task_of
 
 GROUPS = ("rich", "poor")
 LENDERS = task_of("FairLending-v0").scripted
@@ -767,6 +767,15 @@ def test_a_note_says_which_learned_trade_off_is_played(compared: tuple[Compariso
     save_compact([replace(first, about={**first.about, "run": run})], tmp_path / "some.json")
     (note,) = compare([tmp_path / "some.json"], policies=[]).notes
     assert note.startswith("pcn plays one of the trade-offs that it learned, 'knee'")
+
+
+def test_a_comparison_says_what_good_numbers_do_not_show(tmp_path: Path) -> None:
+    from fair_envs import compare, evaluate
+
+    given: dict[str, Any] = {"episodes": 2, "parameters": {"horizon": 10}, "twins": False, "shuffles": 0}
+    found = [evaluate("FairAttention-v0", name, **given) for name in ("round-robin", "proportional")]
+    save_compact(found, tmp_path / "some.json")
+    assert compare([tmp_path / "some.json"]).notes == [TASKS["FairAttention-v0"].caution]
 
 
 @pytest.mark.usefixtures("unplayed")

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pandas")
 
-from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, curve_numbers, made_by, read_rows, write_rows
+from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, curve_numbers, made_by, read_rows, read_tables, write_rows
 
 
 def row(seed: int, arm: str = "PPO", **numbers: float) -> SeedRow:
@@ -33,8 +33,18 @@ def test_a_table_without_commits_is_read(tmp_path: Path) -> None:
 
 def test_rows_name_their_commits_or_the_hash_of_their_code() -> None:
     first, second = (replace(row(0), commit=letter * 40) for letter in "ab")
-    assert made_by([second, first, first]) == "commit aaaaaaaa, bbbbbbbb"
-    assert made_by([row(0), first]) == "commit aaaaaaaa; code in no known commit abc"
+    assert made_by([second, first, first]) == "2 versions of the code (commit aaaaaaaa; commit bbbbbbbb)"
+    assert made_by([row(0)]) == "one version of the code (code abc, in no known commit)"
+    of_others = replace(row(0), code="")  # an entry from outside
+    assert made_by([of_others, first]) == "one version of the code (commit aaaaaaaa)"
+
+
+def test_tables_without_commits_take_them_from_others(tmp_path: Path) -> None:
+    known, other = replace(row(0), commit="c" * 40), replace(row(2), code="xyz")
+    write_rows(tmp_path / "known.csv.gz", [known])
+    write_rows(tmp_path / "old.csv.gz", [row(0, reward=2.0), row(1), other])
+    found = read_tables([tmp_path / "known.csv.gz", tmp_path / "old.csv.gz"])
+    assert found == [replace(known, numbers={"reward": 2.0}), replace(row(1), commit="c" * 40), other]
 
 
 def test_names_that_look_like_nothing_are_kept(tmp_path: Path) -> None:

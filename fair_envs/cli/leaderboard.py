@@ -117,7 +117,7 @@ def write_page(
     for control in page.controls:
         typer.echo(f"{OUTCOMES[control.passed]}: {control.name}: {control.evidence}")
     path = page.write(out, progress=progress)
-    say(page.found.lines())
+    say(page.answer.lines())
     typer.echo(f"saved {path}")
 
 
@@ -152,6 +152,6 @@ def verify(
     if found.same:
         typer.echo(f"{found.row}: {played}, the same to the bit ({found.found})")
         return
-    origin = f"; the row was made by {found.origin}" if found.origin else ""
-    typer.echo(f"{found.row}: {played}, it differs: {found.stored} is stored, now {found.found}{origin}", err=True)
+    versions = f" ({found.versions})" if found.versions else ""
+    typer.echo(f"{found.row}: {played}, it differs: {found.stored} is stored, now {found.found}{versions}", err=True)
     raise typer.Exit(1)

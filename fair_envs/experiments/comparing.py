@@ -36,7 +36,7 @@ from fair_envs.registration import TABLE
 from fair_envs.support.parameters import meant
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.seeds import TEST_SEEDS
-from fair_envs.tasks import environment_id, rules_for, task_of
+from fair_envs.tasks import TASKS, environment_id, rules_for, task_of
 
 REWARD_ONLY = "ppo"
 """The method that only maximises the reward, with which all others are compared if it is among the runs."""
@@ -368,7 +368,11 @@ def compare(
         rate=found[0][2].rate,
         contenders=_contenders(found),
         about={"task": task, "parameters": base, "episodes": numbers["episodes"], "seed": numbers["seed"]},
-        notes=[*differences(entries, [own.about["parameters"] for _, _, own in found]), *_trade_offs(entries, labels)],
+        notes=[
+            *differences(entries, [own.about["parameters"] for _, _, own in found]),
+            *_trade_offs(entries, labels),
+            *([TASKS[task].caution] if task in TASKS and TASKS[task].caution else []),
+        ],
         compared_with=reference or "",
     )
     if out is not None:

@@ -9,10 +9,9 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,13 +57,18 @@ SHOWING = (
 """Modules that show or store results without changing them; an edit there leaves stored results valid."""
 
 
+def modules() -> dict[str, Path]:
+    """Return the files of the package's modules by name, such as ``core/lanes``, in alphabetical order."""
+    root = Path(fair_envs.__file__).parent
+    files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
+    return {file.relative_to(root).with_suffix("").as_posix(): file for file in sorted(files) if file.suffix == ".py"}
+
+
 @functools.cache
 def sources() -> str:
     """Return the hash of the code that a cell's result depends on: the package without the code that shows results."""
-    root, digest = Path(fair_envs.__file__).parent, hashlib.sha256()
-    files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
-    for file in sorted(file for file in files if file.suffix == ".py"):
-        module = file.relative_to(root).with_suffix("").as_posix()
+    digest = hashlib.sha256()
+    for module, file in modules().items():
         if not any(fnmatchcase(module, pattern) for pattern in SHOWING):
             digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -72,13 +76,23 @@ def sources() -> str:
 
 @functools.cache
 def commit() -> str:
-    """Return the Git commit of the package's code; "" if it was changed since, or is in no commit."""
-    folder = Path(fair_envs.__file__).parent
-    git = partial(subprocess.run, cwd=folder, capture_output=True, text=True, check=True)
+    """Return the last Git commit that changed the package; "" if the package is not exactly as in a commit.
+
+    That is so after changes, with modules that Git does not know, and outside of a Git repository.
+    """
+    root = Path(fair_envs.__file__).parent
+    folders = [root.resolve(), *(part.resolve() for part in root.iterdir() if part.is_symlink())]
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    settings["GIT_OPTIONAL_LOCKS"] = "0"  # other commands of Git may run
+
+    def git(*command: str, about: Iterable[Path]) -> str:
+        full = ["git", *command, "--", *map(str, about)]
+        return subprocess.run(full, cwd=root, env=settings, capture_output=True, text=True, check=True).stdout
+
     try:
-        git(["git", "ls-files", "--error-unmatch", "__init__.py"])  # an ignored folder of another repository fails
-        changed = git(["git", "status", "--porcelain", "."]).stdout
-        return "" if changed else git(["git", "rev-parse", "HEAD"]).stdout.strip()
+        git("ls-files", "--error-unmatch", about=[file.resolve() for file in modules().values()])
+        changed = git("status", "--porcelain", "--untracked-files=no", about=folders)
+        return "" if changed else git("log", "-1", "--format=%H", about=folders).strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fair_envs.experiments import jobs as cells
 from fair_envs.experiments.executors import FailedCellsError, run_cells
 from fair_envs.experiments.jobs import RECORD, Job
 from fair_envs.metrics import Estimate, mean_interval, price_interval
@@ -38,10 +39,10 @@ class SeedRow:
         seed: The seed.
         job: Identity of the cell that made it, see `fair_envs.experiments.jobs.Job.identity`.
         code: Hash of the code that did it.
-        commit: The Git commit of that code; "": it is in no commit, or not known.
         seconds: CPU time of the training.
         numbers: Its numbers by name; a point of a curve is named ``NAME@PLACE``.
         result: Hash of the exact result, of which the table has rounded numbers; "": none.
+        commit: The Git commit of that code, see `fair_envs.experiments.jobs.commit`; "": none, or not known.
     """
 
     arm: str
@@ -55,7 +56,7 @@ class SeedRow:
 
 
 TEXTS = ("arm", "job", "code", "result", "commit")
-LATER = ("commit",)  # columns that older tables do not have
+OPTIONAL = ("commit",)  # columns that older tables do not have
 
 
 def write_rows(path: Path, rows: Iterable[SeedRow]) -> None:
@@ -91,7 +92,7 @@ def read_rows(path: Path) -> list[SeedRow]:
     try:
         texts_only = dict.fromkeys(TEXTS, str)
         frame = pd.read_csv(file, dtype=texts_only, keep_default_na=False, na_values=[""])
-        columns = [name for name in TEXTS if name in frame or name not in LATER]
+        columns = [name for name in TEXTS if name in frame or name not in OPTIONAL]
         texts = frame[columns].fillna("").to_dict("records")
         numbers = frame.drop(columns=columns).astype(float).to_dict("records")
     except FileNotFoundError:
@@ -107,24 +108,39 @@ def read_rows(path: Path) -> list[SeedRow]:
 
 
 def read_tables(paths: Iterable[Path]) -> list[SeedRow]:
-    """Return the rows of several tables; of cells in more than one, those of the last."""
-    by_cell: dict[str, list[SeedRow]] = {}
+    """Return the rows of several tables; of cells in more than one, those of the last.
+
+    The commit of a version of the code is taken from any table.
+    """
+    by_cell, commits = dict[str, list[SeedRow]](), dict[str, str]()
     for path in paths:
         own: dict[str, list[SeedRow]] = {}
         for row in read_rows(path):
             own.setdefault(row.job, []).append(row)
+            if row.commit:
+                commits[row.code] = row.commit
         by_cell |= own
-    return [row for rows in by_cell.values() for row in rows]
+    found = (row for rows in by_cell.values() for row in rows)
+    return [row if row.commit else replace(row, commit=commits.get(row.code, "")) for row in found]
+
+
+def version_text(code: str, commit: str) -> str:
+    """Return a version of the code by its commit, or without one by its hash; "" without both."""
+    if commit:
+        return f"commit {commit[:SHOWN]}"
+    return f"code {code[:SHOWN]}, in no known commit" if code else ""
+
+
+def version_here() -> str:
+    """Return the version of the code that runs."""
+    return version_text(cells.sources(), cells.commit())
 
 
 def made_by(rows: Iterable[SeedRow]) -> str:
-    """Return which code made some rows: the commits, and the hashes of code that is in no known commit."""
-    versions = sorted({(row.commit[:SHOWN], row.code[:SHOWN]) for row in rows})
-    parts = {
-        "commit": dict.fromkeys(commit for commit, _ in versions if commit),
-        "code in no known commit": dict.fromkeys(code for commit, code in versions if not commit),
-    }
-    return "; ".join(f"{what} {', '.join(named)}" for what, named in parts.items() if named)
+    """Return which versions of the code made some rows."""
+    versions = sorted(filter(None, {version_text(row.code, row.commit) for row in rows}))
+    count = "one version" if len(versions) == 1 else f"{len(versions)} versions"
+    return f"{count} of the code" + (f" ({'; '.join(versions)})" if versions else "")
 
 
 def begin(out: Path, *, scale: str, known: Collection[str], resume: bool, merge_from: Sequence[Path]) -> list[SeedRow]:

@@ -1,6 +1,6 @@
 """The leaderboard's answer: which method, how sure that is, what it costs, who pays, and where a rule does as well."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,69 +27,71 @@ class Answer:
     all_tasks: bool = True
 
     def lines(self) -> list[str]:
-        """Return the answer in short: which method, how sure, what it costs, who pays, and where a rule does."""
+        """Return the short answer: which method, how sure that is, what it costs, who pays, and what rules can do."""
         boards = self.standing.boards
         if not boards:
             return []
-        found = [*self._of_methods()] if self.standing.contenders else ["No task has scores."]
-        found.append(self._matched())
-        if unscored := [f"{board.env_id}: {board.unscored}" for board in boards if board.unscored]:
-            found.append(f"**Without scores**: {'; '.join(unscored)}.")
+        unscored = [f"{board.env_id}: {board.unscored}" for board in boards if board.unscored]
+        if self.standing.contenders:
+            found = [*self._of_methods()]
+        else:
+            found = ["No task has scores." if len(unscored) == len(boards) else "No method has scores."]
+        found.append(self._rules())
+        if unscored:
+            found.append(f"**Which tasks have no scores?** {'; '.join(unscored)}.")
         cautions = {board.env_id: task_of(board.env_id).caution for board in boards}
         if told := [f"{env_id}: {caution}" for env_id, caution in cautions.items() if caution]:
-            found.append(f"**What good numbers do not show.** {' '.join(told)}")
+            found.append(f"**What do good numbers not show?** {' '.join(told)}")
         return found
 
     def details(self) -> list[str]:
         """Return what the short answer leaves out."""
         found = [*self._other_methods()] if self.standing.contenders else []
-        if ahead := [
-            f"{board.env_id} ({round(100 * board.learned)} % of `{board.best_rule}`)"
-            for board in self.standing.boards
-            if board.learned < 1
-        ]:
+        if ahead := [f"{env_id} ({100 * part:.0f} % of `{rule}`)" for env_id, (rule, part) in self._ahead().items()]:
             found.append(f"**PPO against rules.** Above random, PPO reaches less than a rule on {', '.join(ahead)}.")
         return [*found, self._dominating()] if self.standing.boards else []
 
     # In short ---------------------------------------------------------------------------------------------------------
 
     @property
-    def first(self) -> str:
-        """The first method."""
+    def _first(self) -> str:
         return self.standing.ranked[0]
 
     @property
     def _score(self) -> Score:
-        return self.standing.contenders[self.first]
+        return self.standing.contenders[self._first]
 
-    @property
-    def _tasks(self) -> str:
-        return f"{len(self.standing.boards)} {'' if self.all_tasks else 'complete '}tasks"
+    def _on(self, tasks: Sized) -> str:
+        """Return on how many of the tasks something is so."""
+        return f"on {len(tasks)} of {len(self.standing.boards)} {'' if self.all_tasks else 'complete '}tasks"
 
     def _of_methods(self) -> Iterator[str]:
         """Yield which method is first, how sure that is, what it costs, and who pays."""
-        name, score, standing = self.first, self._score, self.standing
+        name, score, standing = self._first, self._score, self.standing
+        tasks = f"over {score.tasks} tasks" if score.tasks > 1 else "on one task"
         again = standing.scores.get(AGAIN)
-        chance = "" if again is None else f" (with other seeds {again.area.value:.2f})"
+        chance = "" if again is None else f" (PPO with other seeds has {again.area.value:.2f}, by chance)"
         which = (
-            f"**Which method?** `{name}`, if you can try several strengths on your own problem: its area is "
-            f"{_short(score.area)} on average over {score.tasks} tasks. The area is 0 for reward-only PPO{chance}, and "
-            "1 for PPO's performance without a gap."
+            f"**Which method?** If you can try several strengths on your own problem, use `{name}`: its mean area is "
+            f"{_short(score.area)} {tasks}. The *area* is 0 for the means of reward-only PPO{chance}, and 1 for PPO's "
+            "performance without a gap."
         )
         if steady := standing.steady:
             own, close = standing.contenders[steady], standing.steady_rivals
-            strength = strength_text(own.steadiest, after=" ")
-            which += f" With one strength for all tasks: `{steady}` {strength}(area {own.area_of_one.value:.2f}"
-            which += f"; not clearly less: {as_code(close)})." if close else ")."
+            strength = "" if own.steadiest is None else f" with the strength {own.steadiest:g}"
+            which += f" If you must use one strength for all tasks, use `{steady}`{strength} "
+            which += f"(area {own.area_of_one.value:.2f}" + (
+                f"; not clearly worse: {as_code(close)})." if close else ")."
+            )
         yield which
         yield self._sure()
         yield (
-            f"**What does it cost?** `{name}` has {_span(score, 'performance')} of PPO's performance above random, and "
-            f"a gap above noise of {_span(score, 'unfairness')} of PPO's."
+            f"**What does it cost?** With `{name}`, performance is {_span(score, 'performance')} (random 0 %, PPO 100 "
+            f"%). The gap above noise is {_span(score, 'unfairness')} (none 0 %, PPO's 100 %)."
         )
         yield (
-            f"**Who pays?** With `{name}`, the group that was worst off {_changed(score, 'gain', 1)}; the group that "
-            f"was best off {_changed(score, 'loss', -1)}, by 95 % intervals over seeds."
+            f"**Who pays?** With `{name}` instead of PPO, by 95 % intervals over seeds, the group that is worst off "
+            f"{_changed(score, 'gain', 1)}; the group that is best off {_changed(score, 'loss', -1)}."
         )
 
     def _sure(self) -> str:
@@ -97,36 +99,49 @@ class Answer:
         standing, boards = self.standing, self.standing.boards
         text = "**How sure is that?** "
         if standing.rivals:
-            text += f"Not shown to have a smaller area: {as_code(standing.rivals)}. "
+            text += f"Not clearly worse than `{self._first}`: {as_code(standing.rivals)} (corrected for all pairs). "
         elif len(standing.ranked) > 1:
-            text += "All other ranked methods are shown to have a smaller area. "
+            text += "All other ranked methods are clearly worse (corrected for all pairs). "
         alone = [board.env_id for board in boards if board.env_id in self._score.of_tasks and not board.matched()]
         if 0 < len(alone) < self._score.tasks:
-            text += f"On the tasks on which no simple rule does as well ({', '.join(alone)}), the first is "
-            text += f"`{standing.first_on(alone)}`. "
+            text += f"Where no simple rule does as well ({', '.join(alone)}), `{standing.first_on(alone)}` has the "
+            text += "largest area. "
         seeds = " or ".join(map(str, sorted({board.reward_only.seeds for board in boards})))
-        return text + f"Intervals are about training seeds ({seeds} each), not about other tasks."
+        return f"{text}Intervals are about {seeds} training seeds; they do not say what happens on other tasks."
 
-    def _matched(self) -> str:
-        """Return where a simple rule does about as well as the best trained method."""
+    def _rules(self) -> str:
+        """Return where simple rules do about as well as the best trained method, or better than others."""
         matched = {board.env_id: board.matched() for board in self.standing.boards}
         found = [f"{env_id} ({as_code(names)})" for env_id, names in matched.items() if names]
-        return (
-            f"**Where does a simple rule do about as well?** On {len(found)} of {self._tasks}, a scripted rule that "
-            "does not know the truth about the people it decides on does about as well as the best trained method, or "
-            "better" + (f": {'; '.join(found)}." if found else ".")
+        text = (
+            f"**Where does a simple rule do about as well?** {self._on(found).capitalize()}, a scripted rule without "
+            "access to the truth about people does about as well as the best trained method, or better"
         )
+        text += f": {'; '.join(found)}." if found else "."
+        if ahead := self._ahead():
+            text += f" On {len(ahead)}, PPO itself performs worse than a rule."
+        if better := [board for board in self.standing.boards if board.dominating()]:
+            text += (
+                f" On {len(better)}, a rule performs at least as well as some trained policies and gives every group "
+            )
+            text += "at least as much."
+        return text
+
+    def _ahead(self) -> dict[str, tuple[str, float]]:
+        """Return the best rule of the tasks on which PPO reaches less, and what part PPO reaches."""
+        boards = self.standing.boards
+        return {board.env_id: (board.best_rule, board.learned) for board in boards if board.learned < 1}
 
     # In detail --------------------------------------------------------------------------------------------------------
 
     def _other_methods(self) -> Iterator[str]:
         """Yield how the first method and others do on single tasks and with one strength."""
-        standing, name, score = self.standing, self.first, self._score
+        standing, name, score = self.standing, self._first, self._score
         by_task = f"**By task.** The area of `{name}` is {_span(score, 'area')}."
         if standing.rivals:
             lowest = ", ".join(f"`{one}` ({_end(standing.contenders[one], 'area', min)})" for one in standing.rivals)
             by_task += (
-                " Of the methods that are not shown to have a smaller area (all pairs, Bonferroni), the lowest areas "
+                " Of the methods that are not clearly worse (Bonferroni's correction for all pairs), the lowest areas "
                 f"are: {lowest}."
             )
         yield by_task
@@ -139,7 +154,7 @@ class Answer:
         if steady := standing.steady:
             own, *others = (f"`{one}` {_one(standing.contenders[one])}" for one in (steady, *standing.steady_rivals))
             text = f"**One strength for all tasks.** {own}"
-            yield f"{text}; not clearly less: {', '.join(others)}." if others else f"{text}."
+            yield f"{text}; not clearly worse: {', '.join(others)}." if others else f"{text}."
         if fewer := [other for other in standing.contenders if other not in standing.ranked]:
             better = [other for other in fewer if standing.behind[other].value < 0]
             yield f"**Not ranked**, because they run on fewer tasks: {as_code(fewer)}" + (
@@ -155,14 +170,14 @@ class Answer:
                 name, most = max(rules.items(), key=lambda item: item[1].arms)
                 found.append(f"{board.env_id} (`{name}`: {most.arms} of {most.of}, {most.shown} shown)")
         return (
-            f"**Where is a simple rule at least as good for everyone?** On {len(found)} of {self._tasks}, a scripted "
+            f"**Where is a simple rule at least as good for everyone?** {self._on(found).capitalize()}, a scripted "
             "rule performs at least as well as some trained policies (methods and strengths) and gives every group at "
             "least as much, by means over seeds; *shown*: by intervals, it performs better"
             + (f": {'; '.join(found)}." if found else ".")
         )
 
 
-def as_code(names: Any) -> str:
+def as_code(names: Iterable[str]) -> str:
     """Return names of policies, as code."""
     return ", ".join(f"`{name}`" for name in names)
 
@@ -180,12 +195,12 @@ def _short(estimate: Estimate) -> str:
 def _one(score: Score) -> str:
     """Return the area of a method with one strength for all tasks as text, after the strength."""
     worst = min(area.value for area in score.common.values())
-    with_worst = f"; with its worst {worst:.2f}" if len(score.common) > 1 else ""
+    with_worst = f"; with the worst strength {worst:.2f}" if len(score.common) > 1 else ""
     return f"{strength_text(score.steadiest, after=' ')}({score.area_of_one.value:.2f}{with_worst})"
 
 
 def _changed(score: Score, name: str, better: int) -> str:
-    """Return on how many tasks a group has more, and on which it has less, by intervals.
+    """Return on how many tasks a group gains, and on which it loses, by intervals.
 
     Args:
         score: The scores of the method.
@@ -200,7 +215,7 @@ def _changed(score: Score, name: str, better: int) -> str:
                 found[sign * better].append(env_id)
     less = found[-1]
     told = f" ({', '.join(less)})" if less else ""
-    return f"has more on {len(found[1])} of {score.tasks} tasks, and less on {len(less) or 'none'}{told}"
+    return f"gains on {len(found[1])} of {score.tasks} tasks and loses on {len(less) or 'none'}{told}"
 
 
 def _span(score: Score, name: str) -> str:
@@ -213,6 +228,6 @@ def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
     numbers = {env_id: getattr(one, name) for env_id, one in score.of_tasks.items()}
     known = {env_id: number for env_id, number in numbers.items() if not np.isnan(number)}
     if not known:
-        return "an undefined part"
+        return "undefined"
     env_id = end(known, key=known.__getitem__)
     return f"{f'{known[env_id]:.2f}' if name == 'area' else f'{100 * known[env_id]:.0f} %'} on {env_id}"

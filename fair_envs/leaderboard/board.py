@@ -11,7 +11,18 @@ import numpy as np
 
 from fair_envs.assessment import Evaluation
 from fair_envs.experiments.executors import FailedCellsError, check_engine
-from fair_envs.experiments.seeds import BEGUN, CELLS, DIGITS, Arm, SeedRow, begin, fill, made_by, read_rows
+from fair_envs.experiments.seeds import (
+    BEGUN,
+    CELLS,
+    DIGITS,
+    Arm,
+    SeedRow,
+    begin,
+    fill,
+    read_rows,
+    version_here,
+    version_text,
+)
 from fair_envs.leaderboard.jobs import (
     FLOOR,
     RUN,
@@ -218,7 +229,7 @@ class Verified(NamedTuple):
         numbers: The columns of the leaderboard when the policy was played again.
         command: The command that makes the same; "": there is none.
         trained: Whether the policy was trained again first.
-        origin: Which code made the stored row; "": none.
+        versions: Which version of the code made the stored row, and which one runs here; "": not from this package.
     """
 
     row: str
@@ -228,7 +239,7 @@ class Verified(NamedTuple):
     numbers: Mapping[str, float]
     command: str = ""
     trained: bool = False
-    origin: str = ""
+    versions: str = ""
 
 
 def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
@@ -258,8 +269,8 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
     place = out / CELLS / cell.key / RUN
     if not retrain and not place.is_dir():
         raise ValueError(
-            f"the policy of {row} must be stored in {place}, which does not exist: it was trained elsewhere or by "
-            f"other code ({made_by([stored])}); train it again with retrain=True (--retrain)"
+            f"the policy of {row} must be stored in {place}, which does not exist: it was trained in another folder or "
+            f"by other code ({_versions(stored)}); train it again with retrain=True (--retrain)"
         )
     with TemporaryDirectory() as temporary:
         again = Path(temporary) / RUN
@@ -274,7 +285,12 @@ def _compared(stored: SeedRow, row: str, found: Evaluation, *, command: str) -> 
     numbers, hashed = numbers_of(found), fingerprint(found)
     rounded = {name: float(f"{value:.{DIGITS}g}") for name, value in numbers.items() if not np.isnan(value)}
     same = stored.result == hashed and {name: stored.numbers.get(name) for name in rounded} == rounded
-    return Verified(row, same, stored.result, hashed, numbers, command, origin=made_by([stored]))
+    return Verified(row, same, stored.result, hashed, numbers, command, versions=_versions(stored))
+
+
+def _versions(stored: SeedRow) -> str:
+    """Return which version of the code made a row, and which one runs here."""
+    return f"made by {version_text(stored.code, stored.commit)}; here {version_here()}"
 
 
 def entry(folder: Path) -> tuple[dict[str, str], str]:

@@ -84,7 +84,7 @@ class Page:
         return Standing(self.boards)
 
     @property
-    def found(self) -> Answer:
+    def answer(self) -> Answer:
         """What was found on these tasks."""
         return Answer(self.standing, all_tasks=not self.missing)
 
@@ -135,10 +135,10 @@ class Page:
             table: A table of all rows; None: each task has its own.
         """
         yield "# Leaderboard"
-        yield "\n".join(f"* {line}" for line in self.answer())
+        yield "\n".join(f"* {line}" for line in self.lines())
         if self.standing.contenders:
             yield f"![Scores of the methods](scores.png)\n\n{SCORES_CAPTION}"
-        if details := self.found.details():
+        if details := self.answer.details():
             yield "## In more detail"
             yield "\n".join(f"* {line}" for line in details)
         if self.standing.contenders:
@@ -157,7 +157,8 @@ class Page:
         )
         for board in self.boards:
             yield f"## {board.env_id}"
-            yield task_of(board.env_id).summary + (f" **No scores: {board.unscored}.**" if board.unscored else "")
+            task, missing = task_of(board.env_id), f"**No scores: {board.unscored}.**" if board.unscored else ""
+            yield " ".join(filter(None, [task.summary, task.caution, missing]))
             yield in_short(board, self.rows[board.env_id])
             yield f"![Performance against the gap]({board.env_id}.png)\n\n{TASK_CAPTION}"
             if table is None:
@@ -166,9 +167,9 @@ class Page:
         yield "## How it was made"
         yield self.made()
 
-    def answer(self) -> list[str]:
-        """Return the answer: which method, at what cost, who pays, and where a simple rule does as well."""
-        return [*self.about(), *self.found.lines()]
+    def lines(self) -> list[str]:
+        """Return what must be said before the results, and the answer."""
+        return [*self.about(), *self.answer.lines()]
 
     def about(self) -> Iterator[str]:
         """Yield what must be said before the results: whether they are a test, and whether rows are missing."""

@@ -32,13 +32,15 @@ class Standing:
 
     @cached_property
     def ranked(self) -> list[str]:
-        """The methods that were run on the most tasks, best first."""
-        most = max((one.tasks for one in self.contenders.values()), default=0)
-        return [name for name, one in self.contenders.items() if one.tasks == most]
+        """The methods that were run on the most tasks, all on the same ones, best first."""
+        if not self.contenders:
+            return []
+        first = max(self.contenders.values(), key=lambda one: one.tasks)
+        return [name for name, one in self.contenders.items() if one.of_tasks.keys() == first.of_tasks.keys()]
 
-    @property
+    @cached_property
     def steady(self) -> str:
-        """The ranked method with the largest area with one strength for all tasks; "": there is one task."""
+        """The ranked method with the largest area with one strength for all tasks; "": one task, or no such one."""
         if not self.ranked or self.contenders[self.ranked[0]].tasks < 2:
             return ""
         known = [name for name in self.ranked if self.contenders[name].common]

@@ -25,6 +25,7 @@ from fair_envs.registration import TABLE as IDS
 from tests.jobs import run_here
 
 TASK = "FairLending-v0"
+COMMIT = "c" * 40
 TINY = Scale(
     seeds=2,
     strengths=2,
@@ -44,6 +45,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(board, "scales", lambda: {"smoke": TINY})
         patch.setattr("fair_envs.experiments.seeds.run_cells", run_here)
+        patch.setattr("fair_envs.experiments.jobs.commit", lambda: COMMIT)
         board.run(scale="smoke", out=folder, jobs=1, progress=False)
     return folder
 
@@ -60,7 +62,9 @@ def test_every_arm_has_its_seeds_and_policies_without_training_come_first(out: P
     names = [key.name for key in arms]
     assert names[0] == "random" and names.index("planted bias") < names.index("ppo")
     assert [key.strength for key in arms if key.name == "parity"] == [0.25, 2.0]
-    assert all(len(row.result) == 16 and len(row.code) == 64 for arm in arms.values() for row in arm.rows)
+    rows = [row for arm in arms.values() for row in arm.rows]
+    assert all(len(row.result) == 16 and len(row.code) == 64 for row in rows)
+    assert {row.commit for row in rows} == {COMMIT}
 
 
 def test_seeds_have_different_test_episodes(out: Path) -> None:
@@ -84,7 +88,8 @@ def test_a_changed_result_is_noticed(out: Path, tmp_path: Path) -> None:
     rows = [replace(row, result="0" * 16) for row in read_rows(out)]
     (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, rows)
-    assert not board.verify("FairLending-v0/max-reward/0", tmp_path).same
+    found = board.verify("FairLending-v0/max-reward/0", tmp_path)
+    assert not found.same and found.versions.startswith("made by commit cccccccc; here ")
 
 
 def test_changed_numbers_are_noticed(out: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from fair_envs.leaderboard.scores import (
     score,
     scores,
 )
+from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics.inference import probability_of_improvement
 from fair_envs.tasks import TASKS
 from tests.leaderboard.boards import TASK, arm, board, page
@@ -202,10 +203,10 @@ def test_a_method_that_runs_on_some_tasks_is_scored_on_these() -> None:
     assert next(iter(found)) == "all"  # a method that runs on fewer tasks is not ranked with the others
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the second task has other scripted policies
-    line = shown.answer()[0]
-    assert line.startswith("**Which method?** `all`, if you")
+    line = shown.lines()[0]
+    assert "on your own problem, use `all`: its mean area is" in line
     told = "Not ranked**, because they run on fewer tasks: `good` (larger mean area than `all` on their tasks: `good`)."
-    assert any(told in detail for detail in shown.found.details())
+    assert any(told in detail for detail in shown.answer.details())
 
 
 def test_a_rule_is_compared_with_the_best_arm_where_a_task_has_no_scores() -> None:
@@ -274,19 +275,17 @@ def test_a_single_seed_cannot_pass_a_control() -> None:
 
 def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_does_as_well() -> None:
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
-    lines = found.answer()
-    assert lines[0].startswith("**Which method?** `parity`, if you can try several strengths on your own problem: its")
-    assert "With one strength" not in lines[0]  # there is one task
-    assert "All other ranked methods are shown to have a smaller area. Intervals are" in lines[1]
-    assert (
-        "`parity` has 80 % on FairLending-v0 of PPO's performance above random, and a gap above noise of -3 %"
-        in lines[2]
-    )
-    assert "worst off has more on 1 of 1 tasks, and less on none; the group" in lines[3]
-    assert "best off has more on 0 of 1 tasks, and less on none, by 95 % intervals" in lines[3]
+    lines = found.lines()
+    assert "on your own problem, use `parity`: its mean area is 0.80 [" in lines[0] and "] on one task." in lines[0]
+    assert "one strength for all" not in lines[0]
+    assert "All other ranked methods are clearly worse (corrected for all pairs). Intervals are" in lines[1]
+    assert "With `parity`, performance is 80 % on FairLending-v0 (random 0 %, PPO 100 %)" in lines[2]
+    assert "The gap above noise is -3 % on FairLending-v0 (none 0 %, PPO's 100 %)" in lines[2]
+    assert "worst off gains on 1 of 1 tasks and loses on none; the group" in lines[3]
+    assert "best off gains on 0 of 1 tasks and loses on none." in lines[3]
     assert "On 0 of 1 tasks, " in lines[4]
-    assert not any("reaches less than a rule" in detail for detail in found.found.details())
-    matched = page(board({"parity": (0.8, 0.1)})).answer()
+    assert not any("reaches less than a rule" in detail for detail in found.answer.details())
+    matched = page(board({"parity": (0.8, 0.1)})).lines()
     assert "On 1 of 1 tasks, " in matched[4] and "FairLending-v0 (`max-reward`)" in matched[4]
 
 
@@ -294,17 +293,17 @@ def test_a_group_that_loses_is_counted_with_its_task() -> None:
     own = board({"parity": (0.8, 0.0)})
     key = ArmKey(TASK, "parity")
     own.arms[key] = arm(key, 0.8, 0.0, rates=(0.5, 0.5))  # type: ignore[index]
-    told = "best off has more on 0 of 1 tasks, and less on 1 (FairLending-v0), by"
-    assert told in page(own).answer()[3]
+    told = "best off gains on 0 of 1 tasks and loses on 1 (FairLending-v0)."
+    assert told in page(own).lines()[3]
 
 
 def test_the_answer_says_on_which_task_each_of_the_best_methods_does_least() -> None:
     one, other = (dict.fromkeys(("parity", "ggf"), point) for point in ((0.9, 0.0), (0.7, 0.1)))
     found = page(board(one), board(other, task=HIRING))
     low, high = sorted(own.area for own in found.standing.scores["parity"].of_tasks.values())
-    first, sure, *_ = found.answer()
-    assert low < 0.6 and "`parity`, if" in first and "Not shown to have a smaller area: `ggf`." in sure
-    by_task = found.found.details()[0]
+    first, sure, *_ = found.lines()
+    assert low < 0.6 and "use `parity`:" in first and "Not clearly worse than `parity`: `ggf` (" in sure
+    by_task = found.answer.details()[0]
     assert f"The area of `parity` is {low:.2f} on FairHiring-v0 to {high:.2f} on FairLending-v0." in by_task
     assert f"the lowest areas are: `ggf` ({low:.2f} on FairHiring-v0)." in by_task
 
@@ -322,8 +321,9 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     assert [area.value for area in found["tuned"].common.values()] == pytest.approx([0.5, 0.5], abs=0.03)
     assert found["steady"].area_of_one.value == pytest.approx(found["steady"].area.value)
     shown = page(*boards)
-    line = shown.answer()[0]
-    assert "`tuned`, if" in line and "With one strength for all tasks: `steady` 1 (area 0.77)." in line
+    line = shown.lines()[0]
+    assert "use `tuned`:" in line
+    assert "If you must use one strength for all tasks, use `steady` with the strength 1 (area 0.77)." in line
     table = [row.split(" | ")[:3] for row in shown.who_pays().splitlines()[2:]]
     assert table == [
         ["| tuned", TASK, "1"],
@@ -333,10 +333,10 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     ]
     close = board({("tuned", 1.0): (1.0, 0.1), ("tuned", 2.0): (1.0, 0.3), "plain": (1.0, 0.1)})
     other = board({("tuned", 1.0): (1.0, 0.1), ("tuned", 2.0): (1.0, 0.3), "plain": (1.0, 0.1)}, task=HIRING)
-    told = "**One strength for all tasks.** `tuned` 1 (0.77; with its worst 0.26); not clearly less: `plain` (0.77)."
     two = page(close, other)
-    assert told in two.found.details()
-    assert "With one strength for all tasks: `tuned` 1 (area 0.77; not clearly less: `plain`)." in two.answer()[0]
+    told = "`tuned` 1 (0.77; with the worst strength 0.26); not clearly worse: `plain` (0.77)."
+    assert f"**One strength for all tasks.** {told}" in two.answer.details()
+    assert "use `tuned` with the strength 1 (area 0.77; not clearly worse: `plain`)." in two.lines()[0]
 
 
 def test_a_strength_that_was_not_run_on_all_tasks_is_none_for_all() -> None:
@@ -345,7 +345,7 @@ def test_a_strength_that_was_not_run_on_all_tasks_is_none_for_all() -> None:
     assert found.common == {} and found.steadiest is None and np.isnan(found.area_of_one.value)
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the second task has other scripted policies
-    assert "With one strength" not in shown.answer()[0]
+    assert "one strength for all" not in shown.lines()[0]
 
 
 def test_the_table_says_who_pays_with_the_sign_of_the_change() -> None:
@@ -376,9 +376,9 @@ def test_the_first_method_without_a_task_and_without_tasks_with_a_rule_is_named(
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the other tasks have other scripted policies
     assert (
-        "**Without a task.** If one is left out, the first is `two` (without FairLending-v0)." in shown.found.details()
+        "**Without a task.** If one is left out, the first is `two` (without FairLending-v0)." in shown.answer.details()
     )
-    assert "no simple rule does as well (FairLending-v0), the first is `one`." in shown.answer()[1]
+    assert "no simple rule does as well (FairLending-v0), `one` has the largest area." in shown.lines()[1]
 
 
 def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> None:
@@ -391,17 +391,32 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     unscored = board({"parity": (0.0, 0.1)}, task=HIRING, ppo=(0.0, 0.4), **{AGAIN: (0.0, 0.4)})
     shown = page(both, unscored)
     vars(shown)["boards"] = [both, unscored]  # the second task has other scripted policies
-    lines = shown.answer()
+    lines = shown.lines()
     assert unscored.matched() and "On 2 of 2 tasks, " in lines[4]
     assert "FairLending-v0 (`max-reward`); FairHiring-v0 (`max-reward`)." in lines[4]
     told = "**PPO against rules.** Above random, PPO reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)."
-    assert told in shown.found.details()
+    assert told in shown.answer.details()
 
 
 def test_a_page_says_what_good_numbers_on_its_tasks_do_not_show() -> None:
-    told = page(board(task="FairAttention-v0"), board(task=HIRING)).answer()[-1]
-    assert told == f"**What good numbers do not show.** FairAttention-v0: {TASKS['FairAttention-v0'].caution}"
-    assert "do not show" not in page(board(task=HIRING)).answer()[-1]
+    told = page(board(task="FairAttention-v0"), board(task=HIRING)).lines()[-1]
+    assert told == f"**What do good numbers not show?** FairAttention-v0: {TASKS['FairAttention-v0'].caution}"
+    assert "not show" not in page(board(task=HIRING)).lines()[-1]
+
+
+def test_a_page_without_methods_says_so() -> None:
+    assert page(board()).lines()[0] == "No method has scores."
+    assert page(board({"parity": (0.0, 0.1)}, ppo=(0.0, 0.4))).lines()[0] == "No task has scores."
+
+
+def test_methods_of_other_tasks_are_not_ranked_with_the_first() -> None:
+    own, other = {"one": (1.0, 0.1), "two": (1.0, 0.3)}, {"one": (1.0, 0.1), "three": (1.0, 0.2)}
+    tasks = (TASK, HIRING, "FairFraud-v0")
+    boards = [board(given, task=task) for task, given in zip(tasks, (own, own, other), strict=True)]
+    standing = Standing(boards)
+    assert standing.ranked == ["one"] and standing.first_on(tasks[:2]) == "one"
+    alike = Standing([board({"two": (1.0, 0.3)}), board({"three": (1.0, 0.2)}, task=HIRING)])
+    assert len(alike.ranked) == 1 and alike.first_on(list(alike.contenders[alike.ranked[0]].of_tasks))
 
 
 def test_an_undefined_score_of_a_task_is_null_in_the_data() -> None:
@@ -409,7 +424,7 @@ def test_an_undefined_score_of_a_task_is_null_in_the_data() -> None:
     told = found.standing.scores["parity"]
     found.standing.scores["parity"] = told._replace(of_tasks={TASK: told.of_tasks[TASK]._replace(unfairness=np.nan)})
     data = json.loads(json.dumps(found.as_dict(), allow_nan=False))["scores"]["parity"]
-    assert data["of_tasks"][TASK]["unfairness"] is None and found.answer()[2].endswith("an undefined part of PPO's.")
+    assert data["of_tasks"][TASK]["unfairness"] is None and "The gap above noise is undefined (" in found.lines()[2]
     assert data["of_tasks"][TASK]["key"] == f"{TASK}/parity" and data["of_tasks"][TASK]["levels"]["gain"]["value"] > 0
 
 
@@ -452,7 +467,7 @@ def test_a_task_is_neither_shown_nor_controlled_before_all_its_rows_are_stored(t
     assert all(control.passed for control in found.controls)
     assert [control for control in found.controls if "FairHiring" in control.evidence] == []
     assert list(found.standing.scores) == [AGAIN] and list(found.rows) == [TASK]
-    assert found.answer()[0] == (
+    assert found.lines()[0] == (
         "**Preliminary: rows are missing.** 13 of 19 rows are stored. Complete: FairLending-v0 (1 of 3). Not complete, "
         "and so not shown, ranked or controlled: FairHiring-v0 (7 of 9), FairFraud-v0 (0 of 4). What follows is about "
         "the complete tasks only."
@@ -463,13 +478,13 @@ def test_a_task_is_neither_shown_nor_controlled_before_all_its_rows_are_stored(t
 
 def test_a_page_without_a_complete_task_says_only_that_rows_are_missing() -> None:
     found = page(board(), FairLending=Coverage(1, 6))
-    (line,) = found.answer()
+    (line,) = found.lines()
     assert "1 of 6 rows are stored. Complete: no task (0 of 1)." in line
     assert {control.passed for control in found.controls} == {None}
 
 
 def test_a_page_with_all_rows_does_not_speak_of_missing_ones() -> None:
-    assert not any("missing" in line for line in page(board()).answer())
+    assert not any("missing" in line for line in page(board()).lines())
 
 
 # Rows -----------------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def test_the_readme_has_the_answer_of_the_stored_leaderboard(pages: Any) -> None
     complete = f"{', '.join(names)} and {last} are complete" if found.missing else "All tasks are complete"
     assert ("**It is preliminary**" in about) == bool(found.missing)
     assert complete in about and f" {seeds} seeds" in about
-    assert answer == "\n".join(f"* {line}" for line in found.found.lines())
+    assert answer == "\n".join(f"* {line}" for line in found.answer.lines())
     assert picture.endswith("](docs/leaderboard/scores.png)")
 
 
