@@ -178,7 +178,7 @@ class Report(study.Report[Scale]):
             self._price(),
             self._massaging(),
             self._lower("attention", earlier="does not hold; as coded: undecided"),
-            self._lower("epidemic", earlier="undecided as plotted, holds truly; as coded: the same"),
+            self._lower("epidemic", earlier="undecided (as plotted), holds (sound); as coded: the same"),
             self._lower("epidemic", column="short", others=("PPO",), earlier="holds"),
             *(self._shield(world) for world in WORLDS),
             self._variants(),
