@@ -73,8 +73,8 @@ class Answer:
         chance = "" if again is None else f" (PPO with other seeds has {again.area.value:.2f}, by chance)"
         which = (
             f"**Which method?** If you can try several strengths on your own problem, use `{name}`: its mean area is "
-            f"{_short(score.area)} {tasks}. The *area* says how much of PPO's gap is closed, and how much performance kept: it "
-            f"is 0 for the means of reward-only PPO{chance}, and 1 for PPO's performance without a gap."
+            f"{_short(score.area)} {tasks}. The *area* says how much of PPO's gap is closed, and how much performance "
+            f"kept: it is 0 for the means of reward-only PPO{chance}, and 1 for PPO's performance without a gap."
         )
         if steady := standing.steady:
             own, close = standing.contenders[steady], standing.steady_rivals
