@@ -8,7 +8,7 @@ import numpy as np
 
 from fair_envs.experiments import tables
 from fair_envs.leaderboard.jobs import AGAIN
-from fair_envs.leaderboard.scores import Score
+from fair_envs.leaderboard.scores import Dominated, Score
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
@@ -92,7 +92,19 @@ class Answer:
         yield (
             f"**Who pays?** With `{name}` instead of PPO, by 95 % intervals over seeds, the group that is worst off "
             f"{_changed(score, 'gain', 1)}; the group that is best off {_changed(score, 'loss', -1)}."
+            + "".join(self._without_scores())
         )
+
+    def _without_scores(self) -> Iterator[str]:
+        """Yield with how many strengths of the first method the worst-off group gains or loses on unscored tasks."""
+        for board in self.standing.boards:
+            if board.unscored and (arms := board.of(self._first)):
+                changes = [board.levelling(arm).gain for arm in arms.values()]
+                gains, losses = sum(one.low > 0 for one in changes), sum(one.high < 0 for one in changes)
+                yield (
+                    f" On {board.env_id}, which has no scores, the group that is worst off gains with {gains} of "
+                    f"{len(changes)} strengths and loses with {losses}."
+                )
 
     def _sure(self) -> str:
         """Return how sure it is that the first method is the best one."""
@@ -120,12 +132,19 @@ class Answer:
         text += f": {'; '.join(found)}." if found else "."
         if ahead := self._ahead():
             text += f" On {len(ahead)}, PPO itself performs worse than a rule."
-        if better := [board for board in self.standing.boards if board.dominating()]:
-            text += (
-                f" On {len(better)}, a rule performs at least as well as some trained policies and gives every group "
-            )
-            text += "at least as much."
+        if most := self._dominated():
+            text += f" On {len(most)}, a rule performs at least as well as some trained policies and gives every group "
+            text += "at least as much"
+            every = [env_id for env_id, (_, found) in most.items() if found.arms == found.of]
+            text += f" (on {', '.join(every)}: as every trained policy)." if every else "."
         return text
+
+    def _dominated(self) -> dict[str, tuple[str, Dominated]]:
+        """Return the rule that is at least as good for everyone as the most trained arms, by task that has one."""
+        of_tasks = {board.env_id: board.dominating() for board in self.standing.boards}
+        return {
+            env_id: max(rules.items(), key=lambda item: item[1].arms) for env_id, rules in of_tasks.items() if rules
+        }
 
     def _ahead(self) -> dict[str, tuple[str, float]]:
         """Return the best rule of the tasks on which PPO reaches less, and what part PPO reaches."""
@@ -163,12 +182,10 @@ class Answer:
 
     def _dominating(self) -> str:
         """Return where a simple rule is better for everyone than trained arms."""
-        found = []
-        for board in self.standing.boards:
-            rules = board.dominating()
-            if rules:
-                name, most = max(rules.items(), key=lambda item: item[1].arms)
-                found.append(f"{board.env_id} (`{name}`: {most.arms} of {most.of}, {most.shown} shown)")
+        found = [
+            f"{env_id} (`{name}`: {most.arms} of {most.of}, {most.shown} shown)"
+            for env_id, (name, most) in self._dominated().items()
+        ]
         return (
             f"**Where is a simple rule at least as good for everyone?** {self._on(found).capitalize()}, a scripted "
             "rule performs at least as well as some trained policies (methods and strengths) and gives every group at "

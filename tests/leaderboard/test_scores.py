@@ -392,7 +392,9 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     shown = page(both, unscored)
     vars(shown)["boards"] = [both, unscored]  # the second task has other scripted policies
     lines = shown.lines()
+    assert "On FairHiring-v0, which has no scores, the group that is worst off gains with 1 of 1 strengths" in lines[3]
     assert unscored.matched() and "On 2 of 2 tasks, " in lines[4]
+    assert "and gives every group at least as much (on FairHiring-v0: as every trained policy)." in lines[4]
     assert "FairLending-v0 (`max-reward`); FairHiring-v0 (`max-reward`)." in lines[4]
     told = "**PPO against rules.** Above random, PPO reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)."
     assert told in shown.answer.details()
