@@ -43,6 +43,7 @@ SHOWING = (
     "leaderboard/rows",
     "leaderboard/scores",
     "leaderboard/standing",
+    "reproduction/*/published.json",
     "reproduction/*/report",
     "reproduction/claims",
     "reproduction/demo",
@@ -54,22 +55,27 @@ SHOWING = (
     "support/stopping",
     "template/*",
 )
-"""Modules that show or store results without changing them; an edit there leaves stored results valid."""
+"""Files that show or store results without changing them; an edit there leaves stored results valid."""
+
+COUNTED = (".py", ".csv", ".json")
+"""Suffixes of the files that can change results: modules, and the data of environments and studies."""
 
 
-def modules() -> dict[str, Path]:
-    """Return the files of the package's modules by name, such as ``core/lanes``, in alphabetical order."""
+def contents() -> dict[str, Path]:
+    """Return the package's modules, such as ``core/lanes``, and data files, such as ``envs/x/data/y.csv``, in order."""
     root = Path(fair_envs.__file__).parent
     files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
-    return {file.relative_to(root).with_suffix("").as_posix(): file for file in sorted(files) if file.suffix == ".py"}
+    return {
+        file.relative_to(root).as_posix().removesuffix(".py"): file for file in sorted(files) if file.suffix in COUNTED
+    }
 
 
 @functools.cache
 def sources() -> str:
-    """Return the hash of the code that a cell's result depends on: the package without the code that shows results."""
+    """Return the hash of the files that a cell's result depends on: the package without those that show results."""
     digest = hashlib.sha256()
-    for module, file in modules().items():
-        if not any(fnmatchcase(module, pattern) for pattern in SHOWING):
+    for name, file in contents().items():
+        if not any(fnmatchcase(name, pattern) for pattern in SHOWING):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -90,7 +96,7 @@ def commit() -> str:
         return subprocess.run(full, cwd=root, env=settings, capture_output=True, text=True, check=True).stdout
 
     try:
-        git("ls-files", "--error-unmatch", about=[file.resolve() for file in modules().values()])
+        git("ls-files", "--error-unmatch", about=[file.resolve() for file in contents().values()])
         changed = git("status", "--porcelain", "--untracked-files=no", about=folders)
         return "" if changed else git("log", "-1", "--format=%H", about=folders).strip()
     except (OSError, subprocess.CalledProcessError):
