@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.experiments import jobs as cells
 from fair_envs.experiments.executors import FailedCellsError, run_cells
-from fair_envs.experiments.jobs import RECORD, Job
+from fair_envs.experiments.jobs import RECORD, Job, commit, sources
 from fair_envs.metrics import Estimate, mean_interval, price_interval
 from fair_envs.metrics.inference import welch
 from fair_envs.support.aliases import Floats
@@ -124,16 +123,16 @@ def read_tables(paths: Iterable[Path]) -> list[SeedRow]:
     return [row if row.commit else replace(row, commit=commits.get(row.code, "")) for row in found]
 
 
-def version_text(code: str, commit: str) -> str:
+def version_text(code: str, of_commit: str) -> str:
     """Return a version of the code by its commit, or without one by its hash; "" without both."""
-    if commit:
-        return f"commit {commit[:SHOWN]}"
+    if of_commit:
+        return f"commit {of_commit[:SHOWN]}"
     return f"code {code[:SHOWN]}, in no known commit" if code else ""
 
 
 def version_here() -> str:
     """Return the version of the code that runs."""
-    return version_text(cells.sources(), cells.commit())
+    return version_text(sources(), commit())
 
 
 def made_by(rows: Iterable[SeedRow]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Answer:
     def details(self) -> list[str]:
         """Return what the short answer leaves out."""
         found = [*self._other_methods()] if self.standing.contenders else []
-        if ahead := [f"{env_id} ({100 * part:.0f} % of `{rule}`)" for env_id, (rule, part) in self._ahead().items()]:
+        if ahead := [f"{env_id} ({100 * part:.0f} % of `{rule}`)" for env_id, (rule, part) in self._ahead.items()]:
             found.append(f"**PPO against rules.** Above random, PPO reaches less than a rule on {', '.join(ahead)}.")
         return [*found, self._dominating()] if self.standing.boards else []
 
@@ -62,8 +63,8 @@ class Answer:
         return self.standing.contenders[self._first]
 
     def _on(self, tasks: Sized) -> str:
-        """Return on how many of the tasks something is so."""
-        return f"on {len(tasks)} of {len(self.standing.boards)} {'' if self.all_tasks else 'complete '}tasks"
+        """Return on how many of the tasks something is so, as the beginning of a sentence."""
+        return f"On {len(tasks)} of {len(self.standing.boards)} {'' if self.all_tasks else 'complete '}tasks"
 
     def _of_methods(self) -> Iterator[str]:
         """Yield which method is first, how sure that is, what it costs, and who pays."""
@@ -126,28 +127,30 @@ class Answer:
         matched = {board.env_id: board.matched() for board in self.standing.boards}
         found = [f"{env_id} ({as_code(names)})" for env_id, names in matched.items() if names]
         text = (
-            f"**Where does a simple rule do about as well?** {self._on(found).capitalize()}, a scripted rule without "
+            f"**Where does a simple rule do about as well?** {self._on(found)}, a scripted rule without "
             "access to the truth about people does about as well as the best trained method, or better"
         )
         text += f": {'; '.join(found)}." if found else "."
-        if ahead := self._ahead():
+        if ahead := self._ahead:
             text += f" On {len(ahead)}, PPO itself performs worse than a rule."
-        if most := self._dominated():
+        if most := self._dominated:
             text += f" On {len(most)}, a rule performs at least as well as some trained policies and gives every group "
             text += "at least as much"
             every = [env_id for env_id, (_, found) in most.items() if found.arms == found.of]
             text += f" (on {', '.join(every)}: as every trained policy)." if every else "."
         return text
 
+    @cached_property
     def _dominated(self) -> dict[str, tuple[str, Dominated]]:
-        """Return the rule that is at least as good for everyone as the most trained arms, by task that has one."""
+        """The rule that is at least as good for everyone as the most trained arms, by task that has one."""
         of_tasks = {board.env_id: board.dominating() for board in self.standing.boards}
         return {
             env_id: max(rules.items(), key=lambda item: item[1].arms) for env_id, rules in of_tasks.items() if rules
         }
 
+    @cached_property
     def _ahead(self) -> dict[str, tuple[str, float]]:
-        """Return the best rule of the tasks on which PPO reaches less, and what part PPO reaches."""
+        """The best rule of the tasks on which PPO reaches less, and what part PPO reaches."""
         boards = self.standing.boards
         return {board.env_id: (board.best_rule, board.learned) for board in boards if board.learned < 1}
 
@@ -184,10 +187,10 @@ class Answer:
         """Return where a simple rule is better for everyone than trained arms."""
         found = [
             f"{env_id} (`{name}`: {most.arms} of {most.of}, {most.shown} shown)"
-            for env_id, (name, most) in self._dominated().items()
+            for env_id, (name, most) in self._dominated.items()
         ]
         return (
-            f"**Where is a simple rule at least as good for everyone?** {self._on(found).capitalize()}, a scripted "
+            f"**Where is a simple rule at least as good for everyone?** {self._on(found)}, a scripted "
             "rule performs at least as well as some trained policies (methods and strengths) and gives every group at "
             "least as much, by means over seeds; *shown*: by intervals, it performs better"
             + (f": {'; '.join(found)}." if found else ".")

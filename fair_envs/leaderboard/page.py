@@ -83,7 +83,7 @@ class Page:
         """How the methods stand on these tasks."""
         return Standing(self.boards)
 
-    @property
+    @cached_property
     def answer(self) -> Answer:
         """What was found on these tasks."""
         return Answer(self.standing, all_tasks=not self.missing)
