@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
+import numpy as np
 import torch as th
 
 from fair_envs.baselines.team.ddpg import equivariance_penalty
 from fair_envs.baselines.team.play import TeamPlay, play_team
 from fair_envs.baselines.team.policy import Learned
+from fair_envs.baselines.training import isolated_random_state
 from fair_envs.core import Rules
 from fair_envs.evaluation import Policy
 from fair_envs.evaluation.reports import Report, number
@@ -63,27 +65,23 @@ def play_levels(
 COMPARED = 1000  # observations of each agent on which networks are compared
 
 
-def penalties_of_levels(
-    model: Any, states: Mapping[float, Mapping[str, th.Tensor]], *, last: float
-) -> dict[float, float]:
-    """Return Fair-ER's penalty, unweighted, for the policy stored at each speed and for the last policy.
+def penalty_of(model: Any, *, seed: int) -> float:
+    """Return Fair-ER's penalty, unweighted, of a model's current policy on observations of its replay buffer.
 
-    All are compared on the same observations, which are drawn from the replay buffer with NumPy's global generator.
+    The global random number generators, and so the training, are left as they were.
 
     Args:
-        model: The trained model, whose agents have their own networks; its policy is restored afterwards.
-        states: Weights of the stored policies by speed.
-        last: The key of the last policy in the result.
+        model: The model, whose agents have their own networks.
+        seed: Selects the observations.
     """
-    batch = model.replay_buffer.team_batch(COMPARED, agents=model.agents, shared=False, n_steps=1, gamma=model.gamma)
-    own, found = {name: value.clone() for name, value in model.policy.state_dict().items()}, {}
-    for speed, weights in {**states, last: own}.items():
-        model.policy.load_state_dict(weights)
-        with th.no_grad():
-            compared = model.policy.compared(model.policy.actor(batch.observations))
-            penalty = equivariance_penalty(model.policy, batch.observations, compared, batch.had_turn)
-        found[speed] = float(penalty.mean())
-    return found
+    with isolated_random_state(th.get_num_threads()), th.no_grad():
+        np.random.seed(seed)
+        batch = model.replay_buffer.team_batch(
+            COMPARED, agents=model.agents, shared=False, n_steps=1, gamma=model.gamma
+        )
+        compared = model.policy.compared(model.policy.actor(batch.observations))
+        penalty = equivariance_penalty(model.policy, batch.observations, compared, batch.had_turn)
+    return float(penalty.mean())
 
 
 def report_of(plays: Plays, *, about: Mapping[str, Any]) -> Report:

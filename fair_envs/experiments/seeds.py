@@ -251,6 +251,9 @@ def fill(
         order = {identity: place for place, identity in enumerate(missing)}
         found.sort(key=lambda row: order.get(row.job, -1))  # as if the cells had run one after the other
         write_rows(out / TABLE, found)
+    for identity in open_:
+        key, seed = places[identity]
+        failed.setdefault((str(key), seed), "it has no result; was the package changed while it ran?")
     return Filled(read_rows(out / TABLE), failed)
 
 

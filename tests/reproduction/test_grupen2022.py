@@ -14,11 +14,12 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs import make_rules
-from fair_envs.baselines.team.evaluation import penalties_of_levels
+from fair_envs.baselines.runs import read_weights
+from fair_envs.baselines.team.evaluation import penalty_of
 from fair_envs.baselines.team.play import TeamPlay, play_team
 from fair_envs.baselines.team.training import TeamTraining, team_settings, train_team
 from fair_envs.envs.pursuit.policies import Greedy
-from fair_envs.experiments.jobs import run_cell
+from fair_envs.experiments.jobs import read_cell, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
 from fair_envs.metrics import mean_interval
 from fair_envs.metrics.inference import fisher
@@ -54,6 +55,12 @@ FEW |= {"learning_starts": 60, "batch_size": 8, "buffer_size": 200, "actor": (8,
 def cells_of(scale: str) -> Mapping[str, Sequence[Any]]:
     """Return the cells of a scale, or of the small one with all arms, which are the same each time."""
     return cells(EVERY if scale == "every" else SCALES[scale])
+
+
+def test_no_seed_is_one_of_the_earlier_run_or_of_the_pilots() -> None:
+    for scale in SCALES:
+        seeds = {cell.seed for group in cells_of(scale).values() for cell in group}
+        assert not seeds & {*range(5), 100, 101}
 
 
 def training(name: str, scale: str = "small") -> TeamTraining:
@@ -137,8 +144,8 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         TeamCell(training=learned, dealt=True, **tested),
         ScriptedTeamCell(name="greedy", seed=3, parameters=FEW["parameters"], **tested),
     ]
-    folder = tmp_path_factory.mktemp("cells")
-    return {"results": [read_team(run_cell(cell, folder)) for cell in group]}
+    folders = [run_cell(cell, tmp_path_factory.mktemp("cells")) for cell in group]
+    return {"results": [read_team(folder) for folder in folders], "cell": group[0], "folder": folders[0]}
 
 
 def test_a_training_is_tested_with_the_policy_of_each_speed_and_the_last_and_with_roles_dealt(few: Any) -> None:
@@ -153,15 +160,36 @@ def test_a_training_is_tested_with_the_policy_of_each_speed_and_the_last_and_wit
 
 def test_what_the_penalty_does_is_measured(few: Any) -> None:
     learned, greedy = few["results"]
-    assert list(learned.penalties) == [1.2, 0.8, jobs.LAST] and all(
-        0 < value <= 2 for value in learned.penalties.values()
-    )
-    assert learned.penalties[0.8] == learned.penalties[jobs.LAST] != learned.penalties[1.2]
+    assert list(learned.penalties) == [1.2, 0.8] and all(0 < value <= 2 for value in learned.penalties.values())
+    assert learned.penalties[0.8] != learned.penalties[1.2]
     assert learned.penalised.shape[1] == 1 + len(jobs.PULLS) and np.isfinite(learned.penalised[-1]).all()
     found = jobs.numbers_of(learned)
-    assert found["last penalty"] == found["penalty at 0.8"]
+    assert found["penalty at 0.8"] == learned.penalties[0.8]
     assert any(name.startswith("gradient of penalty@") for name in found)
     assert not greedy.penalties and not any("penalty" in name for name in jobs.numbers_of(greedy))
+
+
+def test_a_cell_run_again_has_the_same_result_and_stores_its_policies(few: Any, tmp_path: Path) -> None:
+    again = run_cell(few["cell"], tmp_path)
+    records = [read_cell(folder, "arrays.npz") for folder in (few["folder"], again)]
+    for name, value in records[1][1].items():
+        np.testing.assert_array_equal(records[0][1][name], value, err_msg=name)
+    states: Any = read_weights(again / "levels.pt")
+    assert list(states) == [1.2, 0.8] and (states[1.2]["actor.weights"] != states[0.8]["actor.weights"]).any()
+
+
+def test_comparing_networks_does_not_change_the_training(few: Any) -> None:
+    course = few["cell"].training
+    usual = train_team(course)
+    kept: Any = read_weights(few["folder"] / "levels.pt")
+    assert all((kept[0.8][name] == value).all() for name, value in usual.policy.state_dict().items())
+
+
+def test_the_first_points_of_a_penalty_are_those_with_updates() -> None:
+    rows = np.array([[1000.0 * (k + 1), *[np.nan if k < 3 else k] * len(jobs.PULLS)] for k in range(100)])
+    found = jobs.numbers_of(TeamResult({"last": {}}, np.zeros((0, 0)), 0.0, rows))
+    points = {name: value for name, value in found.items() if name.startswith("penalty@")}
+    assert len(points) == jobs.POINTS and next(iter(points.items())) == ("penalty@6000", 4.0)
 
 
 def test_equal_networks_have_no_penalty() -> None:
@@ -173,10 +201,12 @@ def test_equal_networks_have_no_penalty() -> None:
         name: value[:1].expand_as(value).clone() if value.ndim and len(value) == model.agents else value
         for name, value in model.policy.state_dict().items()
     }
-    before = {name: value.clone() for name, value in model.policy.state_dict().items()}
-    found = penalties_of_levels(model, {1.2: same}, last=jobs.LAST)
-    assert found[1.2] == pytest.approx(0, abs=1e-6) and found[jobs.LAST] > 0.01
-    assert all((before[name] == value).all() for name, value in model.policy.state_dict().items())
+    drawn = np.random.get_state()[1].copy()  # type: ignore[index]
+    found = penalty_of(model, seed=0)
+    assert found > 0.01 and found == penalty_of(model, seed=0) != penalty_of(model, seed=1)
+    assert (drawn == np.random.get_state()[1]).all()  # type: ignore[index]
+    model.policy.load_state_dict(same)
+    assert penalty_of(model, seed=0) == pytest.approx(0, abs=1e-6)
 
 
 def test_a_scripted_team_meets_the_starts_of_the_trainings_of_its_seed(few: Any) -> None:
@@ -226,6 +256,7 @@ def test_numbers_are_those_of_the_plays() -> None:
     assert found["p at 1"] == pytest.approx(1 / (1 + jobs.PERMUTATIONS))
     assert 0 < found["floor at 1"] < 0.01 and 1 / 3 < found["largest floor at 1"] < 0.4
     assert found["last success at 1"] == 0.2
+    assert found["scaled at 1"] == pytest.approx(found["corrected at 1"] / 0.8)  # the other episodes have no capture
     assert (found["captors 100 at 1"], found["captors 000 at 1"], found["last captors 100 at 1"]) == (300, 100, 100)
     assert found["dealt corrected at 1"] < 0 < found["dealt p at 1"]
     assert found["learned@1000"] == 0.5 and np.isnan(found["learned@2000"]) and found["learned@3000"] == 1

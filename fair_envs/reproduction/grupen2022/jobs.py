@@ -5,14 +5,17 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.baselines.team.evaluation import Plays, penalties_of_levels, play_levels
+from fair_envs.baselines.runs import serialized
+from fair_envs.baselines.team.curriculum import Curriculum, FollowCurriculum
+from fair_envs.baselines.team.ddpg import DDPG
+from fair_envs.baselines.team.evaluation import Plays, penalty_of, play_levels
 from fair_envs.baselines.team.play import TeamPlay, evaluate_speeds
-from fair_envs.baselines.team.training import Preset, TeamRows, TeamTraining, following, team_settings, train_team
+from fair_envs.baselines.team.training import Preset, TeamRows, TeamTraining, team_settings, train_team
 from fair_envs.baselines.training import isolated_random_state
 from fair_envs.core import Rules
 from fair_envs.envs.pursuit.policies import Greedy, Planner, ShuffledRoles, actions_of
@@ -32,6 +35,7 @@ COLUMNS = ("captured", "captors", "returns", "steps")  # stored fields of the pl
 PLANNED = 50  # largest number of test episodes of the planner at a speed
 PERMUTATIONS = 20_000  # relabellings of a test: the smallest p-value times 200 tests is 0.01
 POINTS = 40  # largest number of points of a learning curve
+FIRST_SEED = 20  # of the trainings; an earlier run of the study used 0 to 4, and its pilots 100 and 101
 
 # Arms -----------------------------------------------------------------------------------------------------------------
 
@@ -197,12 +201,16 @@ def cells(scale: Scale) -> dict[Label, list[Job]]:
     """Return the study's cells: each arm with its seeds."""
     found: dict[Label, list[Job]] = {}
     world = training_of(scale, "mutual", 0).parameters
+
+    def seeds(name: Label) -> range:
+        return range(FIRST_SEED, FIRST_SEED + scale.seeds_of(name))
+
     for name in TEAMS:
         episodes = min(scale.episodes, PLANNED) if name == "planner" else scale.episodes
         own: dict[str, Any] = {"speeds": scale.speeds_of(name), "episodes": episodes, "parameters": world}
-        found[name] = [ScriptedTeamCell(name=name, seed=seed, **own) for seed in range(scale.seeds_of(name))]
+        found[name] = [ScriptedTeamCell(name=name, seed=seed, **own) for seed in seeds(name)]
     for name in scale.methods:
-        trainings = [training_of(scale, name, seed) for seed in range(scale.seeds_of(name))]
+        trainings = [training_of(scale, name, seed) for seed in seeds(name)]
         own = {"speeds": scale.speeds_of(name), "episodes": scale.episodes, "dealt": name == "mutual"}
         found[name] = [TeamCell(training=training, **own) for training in trainings]
     return found
@@ -256,31 +264,54 @@ class TeamCell(Job):
     episodes: int
     dealt: bool = False
 
+    @property
+    def seed(self) -> int:
+        """The seed of the training."""
+        return self.training.seed
+
     def work(self, part: Path) -> Mapping[str, Any]:
-        """Write the played episodes and the learning curve, and return how long the training took."""
+        """Write the policies, the played episodes and the learning curve, and return how long the training took."""
         started, rows = time.process_time(), PenaltyRows(every=self.training.row)
-        follow = following(self.training)
+        follow = ComparedLevels(cast(Curriculum, self.training.course()), levels=self.training.levels)
         with warnings.catch_warnings():  # Fair-E without symmetry is an arm
             warnings.filterwarnings("ignore", message="Fair-E's team has no symmetry")
             model = train_team(self.training, follow=follow, rows=rows)
         seconds = time.process_time() - started
         rules = make_rules(self.training.env_id, **self.training.parameters)
-        states, first = follow.states if follow else {}, first_test_seed(self.training.seed)
+        (part / "levels.pt").write_bytes(serialized(follow.states))
+        first = first_test_seed(self.training.seed)
         settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}
         with isolated_random_state(1):
-            plays = dict(play_levels(model, states, rules, **settings))
-            penalties = {} if model.shared else penalties_of_levels(model, states, last=LAST)
+            plays = dict(play_levels(model, follow.states, rules, **settings))
             if self.dealt:
-                dealt = play_levels(model, states, rules, **settings, made=ShuffledRoles)
+                dealt = play_levels(model, follow.states, rules, **settings, made=ShuffledRoles)
                 plays |= {DEALT + kept: of for kept, of in dealt.items()}
         arrays = {
             **arrays_of(plays),
             "learning": np.array(rows.rows),
             "penalised": np.array(rows.penalised).reshape(-1, 1 + len(PULLS)),
         }
-        arrays["penalties"] = np.array(list(penalties.items())).reshape(-1, 2)
+        arrays["penalties"] = np.array(list(follow.penalties.items())).reshape(-1, 2)
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": seconds, "seed": first}
+
+
+class ComparedLevels(FollowCurriculum):
+    """Also compares the pursuers' networks whenever it stores the policy of a level, on their latest observations.
+
+    Attributes:
+        penalties: Fair-ER's penalty, unweighted, of each level's policy; none if the networks are shared.
+    """
+
+    def __init__(self, curriculum: Curriculum, *, levels: Sequence[float]) -> None:
+        super().__init__(curriculum, levels=levels)
+        self.penalties: dict[float, float] = {}
+
+    def _kept(self, level: float) -> dict[str, Any]:
+        model = cast(DDPG, self.model)
+        if not model.shared:
+            self.penalties[level] = penalty_of(model, seed=0)
+        return super()._kept(level)
 
 
 class PenaltyRows(TeamRows):
@@ -312,8 +343,6 @@ PULLS: Mapping[str, str] = {
 }
 """The logged numbers of Fair-ER, by the names of their curves."""
 
-LAST = 0.0  # stands for the last policy among the speeds of stored ones
-
 
 def arrays_of(plays: Plays) -> dict[str, NDArray[Any]]:
     """Return the played episodes as arrays with flat names."""
@@ -332,7 +361,7 @@ class TeamResult(NamedTuple):
     learning: Floats  # see `TeamRows.rows`; (0, 0) without a training
     seconds: float
     penalised: Floats = np.zeros((0, 0))  # see `PenaltyRows.penalised`
-    penalties: Mapping[float, float] = {}  # see `penalties_of_levels`
+    penalties: Mapping[float, float] = {}  # see `ComparedLevels`
 
 
 def read_team(folder: Path) -> TeamResult:
@@ -363,27 +392,26 @@ def numbers_of(result: TeamResult) -> dict[str, float]:
     Each has a name such as ``success at 1.1``, see `measures`. It is of the policy that was stored at the speed, and
     for a team without training of its only policy. The prefix ``dealt`` marks the same policy with roles that are dealt
     at random in each episode, ``last`` the last policy at all speeds. ``penalty at 1.1`` is Fair-ER's penalty,
-    unweighted, of the policy of that speed, for all methods with separate networks. ``learned`` is the curve of the
-    success of the episodes in the training over agent steps, ``captures of 0`` that of a pursuer's captures per
-    episode; Fair-ER also has the curves of `PULLS`.
+    unweighted, of the policy of that speed on its latest observations, for all methods with separate networks.
+    ``learned`` is the curve of the success of the episodes in the training over agent steps, ``captures of 0`` that of
+    a pursuer's captures per episode; Fair-ER also has the curves of `PULLS`.
     """
     kept = "of the speed" if "of the speed" in result.plays else "last"
     found = _prefixed("", result.plays[kept])
     found |= _prefixed("dealt ", result.plays.get(DEALT + kept, {}))
     if kept != "last":
         found |= _prefixed("last ", result.plays["last"])
-    found |= {
-        f"penalty at {speed:g}" if speed != LAST else "last penalty": value for speed, value in result.penalties.items()
-    }
+        found |= _prefixed("dealt last ", result.plays.get(f"{DEALT}last", {}))
+    found |= {f"penalty at {speed:g}": value for speed, value in result.penalties.items()}
     if len(result.learning):
         steps, curves = learning_curves(result.learning)
         for name, values in curves.items():
             found |= curve_numbers(name, steps, values)
     for name, values in zip(PULLS.values(), result.penalised[:, 1:].T, strict=False):
-        if not np.isnan(values).all():
-            parts = np.array_split(np.arange(len(values)), min(POINTS, len(values)))
-            ends = [float(result.penalised[part[-1], 0]) for part in parts]
-            found |= curve_numbers(name, ends, [float(values[part].mean()) for part in parts])
+        learning = np.flatnonzero(~np.isnan(values))  # not the first steps, in which nothing is learned
+        parts = [part for part in np.array_split(learning, POINTS) if part.size]
+        ends = [float(result.penalised[part[-1], 0]) for part in parts]
+        found |= curve_numbers(name, ends, [float(values[part].mean()) for part in parts])
     return found
 
 
@@ -394,16 +422,20 @@ def measures(play: TeamPlay) -> dict[str, float]:
     team fairness in bits, corrected for the number of episodes, and ``floor`` its mean absolute value if the pursuers
     are relabelled at random in each episode. ``p`` is the p-value of a fair team. ``largest`` is the largest share of
     captures of a pursuer, and ``largest floor`` its mean if they are relabelled. ``largest`` and ``steps`` are
-    undefined without a capture. ``captors 011`` is the number of episodes that exactly the second and the third
-    pursuer captured in, and so on; all other numbers but the steps follow from these eight.
+    undefined without a capture. ``scaled`` is the corrected deficit of an episode with unequal pursuers, in which some
+    captured and others did not: no other episode can contribute to it. ``captors 011`` is the number of episodes that
+    exactly the second and the third pursuer captured in, and so on; all other numbers but the steps follow from these
+    eight.
     """
     fairness = team_fairness(play.captors, permutations=PERMUTATIONS)
+    unequal = (play.captors.any(axis=1) & ~play.captors.all(axis=1)).mean()
     found = {
         "success": play.success.value,
         "corrected": fairness.corrected,
         "floor": noise_floor(_corrected, play.captors),
         "p": fairness.p_value,
         "steps": play.steps_to_capture.value,
+        "scaled": fairness.corrected / unequal if unequal else np.nan,
     }
     if play.captors.any():
         found |= {"largest": _largest(play.captors)[0], "largest floor": noise_floor(_largest, play.captors)}
