@@ -206,7 +206,8 @@ def fill(
 
     Args:
         rows: The rows that exist.
-        groups: The arms by their keys: one cell for each seed. Arms may share cells.
+        groups: The arms by their keys: one cell for each seed, whose number is the cell's ``seed``, or else its place.
+            Arms may share cells.
         numbers: Returns the numbers of a cell from the arm's key and the cell's folder.
         out: The folder of the table; the cells' own folders are in its `CELLS`.
         batch: Returns the batch of an arm; the batches run one after the other.
@@ -220,8 +221,8 @@ def fill(
     batches: dict[Hashable, list[Sequence[Job]]] = {}
     for key, group in groups.items():
         batches.setdefault(batch(key), []).append(group)
-        for seed, cell in enumerate(group):
-            places.setdefault(cell.identity, (key, seed))
+        for place, cell in enumerate(group):
+            places.setdefault(cell.identity, (key, getattr(cell, "seed", place)))
     in_rounds = (cell for several in batches.values() for cells in zip_longest(*several) for cell in cells)
     missing = {cell.identity: cell for cell in in_rounds if cell is not None and cell.identity not in done}
     open_ = {identity: folder / cell.key for identity, cell in missing.items()}

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from fair_envs.experiments.executors import FailedCellsError
-from fair_envs.experiments.jobs import Job
+from fair_envs.experiments.jobs import Job, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, read_rows, write_rows
 from fair_envs.reproduction.study import Study
 from tests.jobs import Square
@@ -44,6 +44,13 @@ def squares(scale: Scale) -> dict[str, Sequence[Job]]:
 
 def numbers(key: str, folder: Path) -> dict[str, float]:
     return {"square": float((folder / "square.txt").read_text())}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeded(Square):
+    """A square with a seed of its own."""
+
+    seed: int
 
 
 STUDY: Any = Study(scales={"smoke": Scale()}, cells=squares, numbers=numbers, report=Sum)  # type: ignore[arg-type]
@@ -99,3 +106,28 @@ def test_a_failed_cell_is_missing_in_the_report_and_is_named(tmp_path: Path, mon
     with pytest.raises(FailedCellsError, match="squares 0: ValueError: no"):
         STUDY.run(scale="smoke", out=out, merge_from=[tmp_path / "part.csv.gz"], progress=False)
     assert (out / "report.md").read_text() == "{'squares': 5.0}"  # without the square of 0
+
+
+def test_a_cell_that_ends_without_a_result_is_reported_as_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losing(cells: Sequence[Job], folder: Path, **_: Any) -> None:
+        for cell in cells[1:]:
+            run_cell(cell, folder)
+
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", losing)
+    with pytest.raises(FailedCellsError, match="squares 0: it has no result"):
+        STUDY.run(scale="smoke", out=tmp_path / "out", progress=False)
+    assert (tmp_path / "out" / "report.md").read_text() == "{'squares': 5.0}"
+
+
+def test_the_table_has_the_cells_own_seeds(tmp_path: Path) -> None:
+    def seeded(scale: Scale) -> dict[str, Sequence[Job]]:
+        return {"squares": [Seeded(number=k, seed=20 + k) for k in range(2)], "others": [Square(number=5)]}
+
+    replace(STUDY, cells=seeded).run(scale="smoke", out=tmp_path / "out", progress=False)
+    assert {(row.arm, row.seed) for row in read_rows(tmp_path / "out")} == {
+        ("squares", 20),
+        ("squares", 21),
+        ("others", 0),
+    }
