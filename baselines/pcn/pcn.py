@@ -503,10 +503,14 @@ class PCN:
         return scaled.flatten(start_dim=-len(self.observation_space.shape))
 
     def commands(self) -> list[Command]:
-        """Return the commands of the coverage set: returns and lengths of the best episodes, each return once.
+        """Return the commands of the coverage set: returns and lengths of the best episodes.
 
         Before the training, there are none.
         """
+        return [Command(e.returns[self.requested], float(len(e))) for e in self.coverage_set()]
+
+    def coverage_set(self) -> list[Episode]:
+        """Return the best episodes by the requested objectives, each return once; none before the training."""
         if self.settings.coverage == "leaves":
             episodes = self.buffer.leaves()
         else:
@@ -515,8 +519,7 @@ class PCN:
             return []
         returns = np.array([episode.returns[self.requested] for episode in episodes])
         best = np.flatnonzero(non_dominated(returns, lorenz_lambda=self.settings.lorenz_lambda))
-        best = best[np.lexsort(returns[best].T[::-1])]
-        return [Command(returns[k], float(len(episodes[k]))) for k in best]
+        return [episodes[k] for k in best[np.lexsort(returns[best].T[::-1])]]
 
     # Keeping
 

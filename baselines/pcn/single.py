@@ -13,6 +13,7 @@ import stable_baselines3 as sb3
 import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import nn
 
@@ -135,12 +136,15 @@ def make_single(config: SingleTraining) -> BaseAlgorithm:
     return model
 
 
-def train_single(config: SingleTraining, *, progress: bool = False) -> BaseAlgorithm:
+def train_single(
+    config: SingleTraining, *, progress: bool = False, callback: BaseCallback | None = None
+) -> BaseAlgorithm:
     """Train and return the model; equal settings give equal networks on one machine."""
     with isolated_random_state(config.threads):
         model = make_single(config)
         with progress_bar(config.algorithm, total=config.steps, unit="steps", shown=progress) as advance:
-            model.learn(config.steps, callback=Progress(advance, left=config.steps))
+            given = [] if callback is None else [callback]
+            model.learn(config.steps, callback=[Progress(advance, left=config.steps), *given])
     return model
 
 

@@ -57,6 +57,7 @@ def test_the_small_scale_runs_every_setting_of_hiring_and_what_tells_whether_fra
     assert {s for s in settings if not s.printed} == {s for s in every if s.world == "hiring" or s in learned}
     assert {s for s in settings if s.printed} == {s.as_printed for n in (4, 5, 17) for s in tables()[n].values()}
     assert all(len(group) == 5 for group in small.values())
+    assert all(cell.as_dict()["seed"] > 2 for group in small.values() for cell in group)  # earlier runs had 0 to 2
     identities = [cell.identity for group in small.values() for cell in group]
     assert len(set(identities)) == len(identities) and len({str(key) for key in small}) == len(small)
 
@@ -103,6 +104,7 @@ def level(reward: float, **others: float) -> dict[str, float]:
     misread = {f"misread {name}": -0.1 for name in GROUP_NOTIONS}
     spans = {f"{span} {name}": -10.0 for span in ("best", "total", "worst") for name in measures}
     spans |= {f"{span} R": reward for span in ("best", "worst")}
+    spans |= {f"trained {span} R": reward for span in ("best", "mean", "worst")} | {"found": 9.0, "chosen": 0.25}
     levels = {**dict.fromkeys(names, reward), **measures, **noise, **misread, **spans, "top SP": -0.1, "policies": 4.0}
     curve = {f"learned total R@{k}": reward * min(k / 4, 1) for k in range(1, 17)}
     return levels | curve | {f"remembered@{k}": 10.0 for k in range(1, 17)} | others
@@ -234,18 +236,47 @@ def replace_world(key: Key) -> Key:
     return key._replace(world="hiring") if isinstance(key, Learner) else key
 
 
-def test_what_a_bias_adds_to_the_reward_is_not_taken_for_learning() -> None:
+def test_only_settings_of_both_environments_tell_which_one_is_harder() -> None:
     settings = [key for key in cells(SCALE) if isinstance(key, Setting) and not key.printed]
-    rows = {key: level(8 if key.world == "hiring" else 2) for key in settings}
-    rows |= {key: level(50) for key in settings if key.bias != "none" or key.population == "gender"}
-    made = report(rows)
-    assert made.most_rewarded("fraud").mean() == pytest.approx(2)
-    assert claim_of(made, "harder").outcomes[REPAIRED]["PCN"].holds
+    both = {*tables()[5].values(), *tables()[17].values()}
+    rows = {key: level((8 if key.world == "hiring" else 2) if key in both else 50) for key in settings}
+    assert claim_of(report(rows), "harder").outcomes[REPAIRED]["PCN"].holds
 
 
 def test_the_most_rewarded_policy_is_chosen_in_one_half_and_measured_in_the_other() -> None:
-    lucky = level(8, **{"first total R": 12, "top total R": 1})
-    assert report({default("hiring"): lucky}).most_rewarded("hiring").mean() == pytest.approx(1)
+    lucky, made = level(8, **{"first total R": 12, "top total R": 1}), report()
+    arms = [seeds(own, "PCN") for own in (lucky, level(8))]
+    assert made.reached("hiring", arms[1:], REPAIRED).all()
+    assert not made.reached("hiring", arms, REPAIRED).any()
+
+
+def test_a_policy_that_always_does_the_same_has_not_learned_even_if_it_is_lucky() -> None:
+    rows = [level(reward) for reward in (7.0, 7.5, 8.0, 8.5, 9.0)]
+    made = report({Simple("hiring", "never hires"): rows})
+    assert not made.reached("hiring", [seeds(rows, "the same")], REPAIRED).any()
+
+
+def test_a_method_is_judged_beside_the_policies_of_its_own_environment() -> None:
+    published = {Simple("hiring", name, True): level(20) for name in ("always hires", "never hires", BEST)}
+    made = report(published)
+    learned = made.learned("hiring")
+    assert "PCN" in learned and "PCN as printed" not in learned and "DQN, as printed" not in learned
+    assert "| never hires, as printed | 20.000" in made.tasks_table("hiring")
+
+
+def test_a_world_without_settings_as_printed_has_neither_references_nor_learners_as_printed() -> None:
+    keys = cells(replace(SCALE, printed=(5,)))
+    found = {world: {key for key in keys if key.world == world and getattr(key, "printed", False)} for world in WORLDS}
+    assert found["fraud"] == set() and {type(key) for key in found["hiring"]} == {Setting, Simple, Learner}
+
+
+def test_the_gate_runs_only_what_tells_whether_the_tasks_are_learned_and_its_rows_are_those_of_the_whole() -> None:
+    gate, small = (cells(SCALES[name]) for name in ("gate", "small"))
+    identities = {cell.identity for group in small.values() for cell in group}
+    assert all(cell.identity in identities for group in gate.values() for cell in group)
+    assert {key for key in gate if not isinstance(key, Setting)} == {k for k in small if not isinstance(k, Setting)}
+    own = {setting for number in (5, 17) for setting in tables()[number].values()}
+    assert {key for key in gate if isinstance(key, Setting)} == own | {setting.as_printed for setting in own}
 
 
 def test_fairness_costs_little_if_a_fair_policy_earns_nearly_as_much() -> None:
@@ -262,6 +293,14 @@ def test_a_cost_is_left_open_where_nothing_was_learned_or_a_seed_found_no_fair_p
     rows = [level(8, **{"fair total R": 7.9 + 0.01 * k}) for k in range(SEEDS)]
     del rows[-1]["fair total R"]
     assert verdict_of(report({setting: rows}), "little reward (hiring)") == "Undecided"
+
+
+def test_a_cost_is_left_open_if_a_constant_policy_earns_as_much() -> None:
+    near = {default("hiring"): level(8, **{"fair total R": 7.9}), Simple("hiring", "never hires"): level(8)}
+    claim = claim_of(report(near), "little reward (hiring)")
+    assert (
+        claim.verdict(REPAIRED) == "Undecided" and "constant policy, which has no gap, reaches 0.80" in claim.evidence
+    )
 
 
 def test_a_cost_is_left_open_if_the_chosen_policies_are_unfair_in_the_second_test() -> None:
@@ -284,7 +323,7 @@ def test_a_task_is_learned_if_a_method_reaches_half_of_the_span_and_beats_the_co
     assert report(learned=False).unlearned() == ["hiring", "fraud"]
     one = report({Learner("fraud", "PPO, credit per step"): level(8)}, learned=False)
     assert one.unlearned() == ["hiring"] and one.learned("fraud") == ["PPO, credit per step"]
-    good_constant: dict[Key, Numbers] = {Simple("fraud", "never checks"): level(8)}
+    good_constant: dict[Key, Numbers] = {Simple("fraud", "never checks", own): level(8) for own in (False, True)}
     assert report(good_constant).unlearned() == ["fraud"]  # half of the span, but no more than without any rule
 
 
@@ -311,6 +350,16 @@ def test_every_table_has_random_constant_and_scripted_policies_and_noise_floors(
         for shown in (made.table(number), made.rates_table(world), made.tasks_table(world)):
             assert all(f"| {name} |" in shown for name in SCRIPTED[world])
     assert "0.100 [0.098, 0.102] (0.050)" in made.rates_table("fraud")
+
+
+def test_the_papers_rows_stand_beside_training_episodes_and_its_similarities() -> None:
+    own = tables()[5]["HEOM"].as_printed
+    made = report({own: level(8, **{"trained best R": 33.0, "best CSC published": -7.0, "best CSC": -3.0})})
+    (trained,) = [row for row in made.table(5).splitlines() if row.startswith("| HEOM | ours, as printed, in training")]
+    assert "| 9.0 | 33.0/8.0/8.0 |" in trained
+    (tested,) = [row for row in made.table(5).splitlines() if row.startswith("| HEOM | ours, as printed |")]
+    cells_of_row = [cell.strip() for cell in tested.split("|")]
+    assert cells_of_row[-4].startswith("-7.0/") and cells_of_row[-2].startswith("-3.0/")
 
 
 def test_a_number_is_averaged_over_the_settings_where_it_is_defined() -> None:

@@ -31,11 +31,14 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     thinned,
 )
 from fair_envs.reproduction.cimpean2025.plays import (
+    CELLS,
     GROUP_NOTIONS,
+    MOST_FILLED,
     YARDSTICKS,
     by_yardsticks,
     counted,
     courses,
+    filled_after,
     followed,
     gaps,
     played,
@@ -53,6 +56,7 @@ def policies(sums: object, steps: object, *, names: tuple[str, ...] = ("R", "SP"
     lengths = np.array(steps)
     zeros = np.zeros((len(lengths), 2, len(GROUP_NOTIONS)))
     arrays = {"noise": zeros, "limit": zeros, "yardsticks": np.zeros((len(lengths), 2, len(YARDSTICKS), 2)), **given}
+    arrays.setdefault("kinds", np.ones((len(lengths), 2, CELLS), int))
     return Policies(
         names=names,
         later=False,
@@ -160,6 +164,15 @@ def test_tests_begin_with_an_episode_after_the_history_is_full() -> None:
         play = played(env, Random(env), groups=GROUPS["hiring"], episodes=2, seed=0, fill=fill)
         for _, tested in play.lanes():
             assert (int(tested.argmax()), int(tested.sum()), len(tested)) == (first, 60, first + 60)
+
+
+def test_a_history_is_full_before_a_test_unless_it_keeps_too_much() -> None:
+    windows = [filled_after(SlidingWindow(size)) for size in (100, 1000)]
+    assert windows == [1000, 1000]
+    factors = [filled_after(Discounted(factor, threshold=1e-4, minimum=100)) for factor in (0.9, 1.0)]
+    assert factors == [1000, 10_000]
+    thresholds = [filled_after(Discounted(1.0, threshold=own, minimum=100)) for own in (1e-3, 1e-5, 0.0)]
+    assert thresholds == [1000, MOST_FILLED, MOST_FILLED]
 
 
 def test_the_published_history_is_the_correct_one_with_persons_moved_by_a_step() -> None:
@@ -281,6 +294,8 @@ def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(name: 
     random = simple("hiring", "random", tmp_path, episodes=4, parameters=TINY)
     assert set(found) >= {name for name in random if not name.startswith(("fair", "still"))}
     assert found["R"] > random["R"]
+    curve = [found[f"learned R@{steps * (k + 1) // POINTS}"] for k in range(POINTS)]
+    assert np.mean(curve[-5:]) > curve[0]
 
 
 @pytest.mark.parametrize("objectives", [("R", "SP", "IF"), ("SP",), ("R", "SP")])
@@ -292,9 +307,14 @@ def test_a_training_keeps_what_its_policies_did_in_all_measures(objectives: tupl
     found = numbers(result)
     assert set(MEASURES) <= set(found) and found["steps"] == 30
     assert found["remembered@400"] <= 100 and {"learned R@20", "learned total R@20", "misread SP"} <= set(found)
-    assert found["found"] >= found["policies"] and "policy 0: desired 0" in found and "trained best 0" in found
+    assert found["found"] >= found["policies"] and "policy 0: desired 0" in found
+    trained = {name for name in found if name.startswith("trained best ")}
+    assert trained == {f"trained best {name}" for name in ("R", *cell.counted)}
+    kinds = [sum(found[f"policy 0, test {h}: kind {k}"] for k in range(CELLS)) for h in (0, 1)]
+    assert kinds == [30, 30] and 0 <= found["chosen"] <= 1
     if objectives == ("R", "SP"):
         assert found["total CSC, HEOM"] == pytest.approx(found["total CSC"]) != found["total CSC, Bray-Curtis"]
+        assert found["total CSC published, HEOM"] == pytest.approx(found["total CSC published"])
 
 
 def test_the_method_as_printed_trains_on_its_own_history_and_similarities(tmp_path: Path) -> None:
@@ -307,6 +327,10 @@ def test_the_method_as_printed_trains_on_its_own_history_and_similarities(tmp_pa
     assert cell.world["alignment"] == "next_applicant" and cell.world["company_counts"] == "double"
     found = numbers(read_found(run_cell(cell, tmp_path)))
     assert {"IF", "CSC", "CSC published", "aligned SP"} <= set(found) and "misread SP" not in found
+    assert "policy 0, test 1: aligned limit SP" in found
+    every = ("R", "SP", "IF eq. 8", "EO", "OAE", "PP", "PE", "CSC published")  # as in the published code
+    assert {name for name in found if name.startswith("trained mean ")} == {f"trained mean {name}" for name in every}
+    assert cell.requested == [0, 1, 2] and settings.non_domination == "all"
 
 
 def test_equal_cells_give_equal_results(tmp_path: Path) -> None:

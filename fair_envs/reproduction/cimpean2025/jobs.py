@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
 
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
@@ -25,9 +27,12 @@ from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.history import Discounted, Memory, SlidingWindow
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
 from fair_envs.reproduction.cimpean2025.plays import (
+    CELLS,
+    GROUP_NOTIONS,
     Followed,
     by_yardsticks,
     counted,
+    filled_after,
     followed,
     played,
     realigned,
@@ -41,6 +46,7 @@ from fair_envs.support.seeds import TEST_EACH, first_test_seed
 from fair_envs.wrappers import FairnessObjectives
 
 PUBLISHED_IF, PUBLISHED_CSC = "IF eq. 8", "CSC published"
+INDIVIDUAL = ("IF", PUBLISHED_IF, "CSC", PUBLISHED_CSC)  # measures that depend on the distance
 LANES = 10  # parallel episodes of an iteration
 MOST_POLICIES = 16  # policies of a training that are tested; they represent the range of results
 LONGEST = 1000  # steps of an episode, in both environments
@@ -48,6 +54,7 @@ POINTS = 20  # of a curve
 LONG_LANES = 64  # parallel episodes of the tests with many decisions
 LONG_SEEDS = TEST_EACH // 2  # their seeds are this much further than those of the test episodes
 DEAL_SEED = 0  # of the memberships that are dealt for noise floors
+FIRST_SEED = 10  # of the trainings; earlier runs and trials, by which settings and margins were chosen, had 0 to 2
 WITHOUT_DYNAMICS: Mapping[World, Mapping[str, Any]] = {  # no one leaves or loses patience, as in the paper's runs
     "hiring": {"leaving": False},
     "fraud": {"post_transaction_update": False, "initial_satisfaction": 1.0},
@@ -140,7 +147,8 @@ class PolicyTests:
         env = make(
             self.world, list(self.measures.values()), self.memory, lanes=self.policies, parameters=self.parameters
         )
-        play = played(env, self.agent(env, self.policies), episodes=episodes, **self._how(further))
+        full = filled_after(self.memory)
+        play = played(env, self.agent(env, self.policies), episodes=episodes, fill=full, **self._how(further))
         env.close()
         sums, steps = sums_of_tests(play)
         rng = np.random.default_rng(DEAL_SEED)
@@ -149,6 +157,7 @@ class PolicyTests:
         found: Arrays = {"sums": sums, "steps": steps, "episodes": np.full(self.policies, episodes)}
         found |= {name: np.stack([getattr(own, name) for own in gaps]) for name in ("noise", "limit")}
         found["yardsticks"] = np.stack([by_yardsticks(*lane, rng) for lane in lanes])
+        found["kinds"] = np.stack([np.bincount(cell[tested], minlength=CELLS) for cell, tested in lanes])
         if self.world == "hiring":
             moved = [(realigned(cell, later=self._later), tested[1:]) for cell, tested in lanes]
             others = [followed(*lane, self.memory, rng) for lane in moved]
@@ -204,7 +213,9 @@ class TradeOffCell(Job):
         every = model.commands()
         commands = chosen(every)
         arrays = self.tests(model, commands).arrays(episodes=self.episodes, decisions=self.decisions)
-        arrays |= {"wanted": wanted_of(commands), "all_wanted": wanted_of(every), "learning": learning}
+        achieved = np.array([episode.returns for episode in model.coverage_set()])
+        arrays |= {"wanted": wanted_of(commands), "achieved": achieved, "learning": learning}
+        arrays["objectives"] = np.array([REWARD, *self.counted])
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": time.process_time() - started, "training_seconds": trained - started}
 
@@ -215,6 +226,12 @@ class TradeOffCell(Job):
         return tuple(printed.get(name, name) for name in self.setting.objectives if name != REWARD)
 
     @property
+    def counted(self) -> tuple[str, ...]:
+        """The notions of the vector reward: those that are asked for first, and as printed all others, too."""
+        others = (*GROUP_NOTIONS, PUBLISHED_IF, PUBLISHED_CSC) if self.setting.printed else ()
+        return tuple(dict.fromkeys([*(self.asked or ("SP",)), *others]))
+
+    @property
     def world(self) -> dict[str, Any]:
         """The parameters of the environment, in training and tests."""
         published = AS_PUBLISHED[self.setting.world] if self.setting.printed else {}
@@ -222,7 +239,7 @@ class TradeOffCell(Job):
 
     @property
     def requested(self) -> list[int]:
-        """The indices of the objectives in the vector reward, which holds the reward and the requested notions."""
+        """The indices of the objectives in the vector reward."""
         return list(range(REWARD not in self.setting.objectives, len(self.asked) + 1))
 
     def settings(self) -> PCNSettings:
@@ -240,7 +257,7 @@ class TradeOffCell(Job):
         See `thinned` for its rows.
         """
         setting = self.setting
-        notions = [notion(name, setting.world, setting.distance) for name in self.asked or ("SP",)]
+        notions = [notion(name, setting.world, setting.distance) for name in self.counted]
         lanes = 1 if setting.printed else LANES
         env = make(setting.world, notions, setting.memory, lanes=lanes, parameters=self.world)
         model = PCN(env, settings=self.settings(), requested=self.requested, seed=self.seed)
@@ -256,10 +273,10 @@ class TradeOffCell(Job):
     def tests(self, model: PCN, commands: Sequence[Command]) -> PolicyTests:
         """Return the tests of the policies, each with its achieved return as desired return."""
         setting = self.setting
-        names = list(dict.fromkeys([*(self.asked or ("SP",)), *MEASURES[1:], PUBLISHED_IF, PUBLISHED_CSC]))
+        names = list(dict.fromkeys([*self.counted, *MEASURES[1:], PUBLISHED_IF, PUBLISHED_CSC]))
         measures = {name: notion(name, setting.world, setting.distance) for name in names}
         if setting.objectives == ("R", "SP"):
-            own = [(name, distance) for distance in DISTANCES for name in ("IF", PUBLISHED_IF, "CSC")]
+            own = [(name, distance) for distance in DISTANCES for name in INDIVIDUAL]
             measures |= {f"{name}, {distance}": notion(name, setting.world, distance) for name, distance in own}
         return PolicyTests(
             agent=lambda env, lanes: Commanded(model, commands, lanes=lanes),
@@ -406,14 +423,15 @@ CONSTANT: Mapping[World, tuple[str, ...]] = {
 
 
 class Simple(NamedTuple):
-    """The arm of a policy without training."""
+    """The arm of a policy without training, in our environment or in the published one."""
 
     world: World
     name: str
+    printed: bool = False
 
     def __str__(self) -> str:
         """Return its name in the table of seeds."""
-        return f"{self.world}, {self.name}"
+        return f"{self.world}, {self.name}{', as printed' * self.printed}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -437,11 +455,10 @@ class SimpleCell(Job):
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the tests' arrays."""
         started = time.process_time()
-        several = self.arm.name == IDENTICAL
-        agent = Random if several else SCRIPTED[self.arm.world][self.arm.name]
-        tests = other_tests(
-            agent, self.arm.world, seed=self.seed, policies=MOST_POLICIES if several else 1, **self.parameters
-        )
+        several, world = self.arm.name == IDENTICAL, self.arm.world
+        agent = Random if several else SCRIPTED[world][self.arm.name]
+        given = {**(AS_PUBLISHED[world] if self.arm.printed else {}), **self.parameters}
+        tests = other_tests(agent, world, seed=self.seed, policies=MOST_POLICIES if several else 1, **given)
         arrays = tests.arrays(episodes=self.episodes, decisions=self.decisions)
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": time.process_time() - started}
@@ -452,6 +469,11 @@ class Learner(NamedTuple):
 
     world: World
     name: str
+
+    @property
+    def printed(self) -> bool:
+        """Whether it learns and is tested in the published environment."""
+        return self.name == AS_PRINTED
 
     def __str__(self) -> str:
         """Return its name in the table of seeds."""
@@ -474,17 +496,44 @@ PER_STEP: Mapping[str, Any] = {"gamma": 0.0, "gae_lambda": 0.0, "ent_coef": 0.1}
 PER_EPISODE: Mapping[str, Any] = {"gamma": 0.999, "gae_lambda": 0.98}  # closer to the sum over an episode
 AS_PRINTED = "DQN, as printed"
 LEARNERS: Mapping[str, Callable[..., Any]] = {
-    AS_PRINTED: lambda **given: train_single(farel_dqn(horizon=LONGEST, target_network=False, **given)),
-    "DQN": lambda **given: train_single(SingleTraining(algorithm="dqn", **given)),
-    "SB3 PPO": lambda **given: train_single(SingleTraining(algorithm="ppo", **given)),
-    "PPO": lambda **given: train(Training(**PPO, **given)),
-    "PPO, credit per step": lambda **given: train(Training(**{**PPO, **PER_STEP}, **given)),
-    "PPO, credit per episode": lambda **given: train(Training(**{**PPO, **PER_EPISODE}, **given)),
+    AS_PRINTED: lambda back, **given: train_single(
+        farel_dqn(horizon=LONGEST, target_network=False, **given), callback=back
+    ),
+    "DQN": lambda back, **given: train_single(SingleTraining(algorithm="dqn", **given), callback=back),
+    "SB3 PPO": lambda back, **given: train_single(SingleTraining(algorithm="ppo", **given), callback=back),
+    "PPO": lambda back, **given: train(Training(**PPO, **given), callback=back),
+    "PPO, credit per step": lambda back, **given: train(Training(**{**PPO, **PER_STEP}, **given), callback=back),
+    "PPO, credit per episode": lambda back, **given: train(Training(**{**PPO, **PER_EPISODE}, **given), callback=back),
 }
-"""Trainings for the reward only; the last ones are this package's."""
+"""Trainings for the reward only, from a callback and settings; the last ones are this package's."""
 
 LONGER = ("PPO", "PPO, credit per step", "PPO, credit per episode")
 """Those with the longer budget."""
+
+
+class RewardCurve(BaseCallback):
+    """Records the mean reward of a step in `POINTS` equal parts of a training.
+
+    Args:
+        steps: Steps of the training.
+    """
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self._steps, self._sums, self._counts = steps, np.zeros(POINTS), np.zeros(POINTS)
+
+    def _on_step(self) -> bool:
+        part = min(POINTS * (self.num_timesteps - 1) // self._steps, POINTS - 1)
+        self._sums[part] += self.locals["rewards"].mean(dtype=np.float64)
+        self._counts[part] += 1
+        return True
+
+    @property
+    def rows(self) -> Floats:
+        """Rows as those of `thinned`, with the reward per step only."""
+        means = np.divide(self._sums, self._counts, out=np.full(POINTS, np.nan), where=self._counts > 0)
+        unknown = np.full(POINTS, np.nan)
+        return np.stack([self._steps * np.arange(1, POINTS + 1) / POINTS, means, unknown, unknown], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -508,13 +557,14 @@ class LearnerCell(Job):
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the test's arrays and return how long the training and the test took."""
         started = time.process_time()
-        world = self.arm.world
-        parameters = {**WITHOUT_DYNAMICS[world], **self.parameters}
-        model = LEARNERS[self.arm.name](env_id=ENV_IDS[world], parameters=parameters, steps=self.steps, seed=self.seed)
-        learned = LearnedPolicy(model)
+        world, curve = self.arm.world, RewardCurve(self.steps)
+        given = {**(AS_PUBLISHED[world] if self.arm.printed else {}), **self.parameters}
+        own = {"parameters": {**WITHOUT_DYNAMICS[world], **given}, "steps": self.steps, "seed": self.seed}
+        learned = LearnedPolicy(LEARNERS[self.arm.name](curve, env_id=ENV_IDS[world], **own))
         trained = time.process_time()
-        tests = replace(other_tests(lambda env: learned, world, seed=self.seed, **self.parameters), deterministic=True)
-        np.savez_compressed(part / "arrays.npz", **tests.arrays(episodes=self.episodes, decisions=0))  # type: ignore[arg-type]
+        tests = replace(other_tests(lambda env: learned, world, seed=self.seed, **given), deterministic=True)
+        arrays = {**tests.arrays(episodes=self.episodes, decisions=0), "learning": curve.rows}
+        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": time.process_time() - started, "training_seconds": trained - started}
 
 
@@ -563,6 +613,8 @@ LEARNING: Mapping[str, Any] = {  # better in short trainings than the defaults a
     "best": 20,
 }
 ALL_TABLES = tuple(range(1, 22))
+GATE = (5, 17)
+"""The tables of the same settings in both environments, which show whether the environments are learned."""
 FIRST_STAGE = (*range(1, 13), 17)
 """All tables of hiring, and the one of fraud detection that shows whether it is learned; see the plan of the study."""
 SCALES: dict[str, Scale] = {
@@ -608,6 +660,7 @@ SCALES: dict[str, Scale] = {
     ),
 }
 
+SCALES["gate"] = replace(SCALES["small"], tables=GATE, printed=GATE)
 Key = Setting | Learner | Simple
 
 
@@ -618,24 +671,25 @@ def settings_of(scale: Scale) -> list[Setting]:
     return list(dict.fromkeys([*repaired, *printed]))
 
 
-def worlds_of(scale: Scale) -> list[World]:
-    """Return the environments of the tables that are run."""
-    return list(dict.fromkeys(setting.world for setting in settings_of(scale)))
+def worlds_of(scale: Scale) -> dict[World, bool]:
+    """Return the environments of the tables that are run, and whether some are run as printed."""
+    settings = settings_of(scale)
+    return {own.world: any(s.printed for s in settings if s.world == own.world) for own in settings}
 
 
 def cells(scale: Scale) -> dict[Key, list[Job]]:
     """Return the study's cells: policies without training, learners of the reward, and settings of trade-offs."""
     found: dict[Key, list[Job]] = {}
-    seeds = range(1, 1 + scale.seeds)  # PCN's settings were chosen with seed 0
+    seeds = range(FIRST_SEED, FIRST_SEED + scale.seeds)
     own: dict[str, Any] = {"parameters": dict(scale.parameters)}
-    for world in worlds_of(scale):
-        for name in (*SCRIPTED[world], IDENTICAL):
-            simple = Simple(world, name)
+    for world, printed in worlds_of(scale).items():
+        for name, published in product((*SCRIPTED[world], IDENTICAL), (False, True) if printed else (False,)):
+            simple = Simple(world, name, published)
             size: dict[str, Any] = {"episodes": scale.reference_episodes}
             if name == IDENTICAL:
                 size = {"episodes": scale.episodes, "decisions": scale.decisions}
             found[simple] = [SimpleCell(arm=simple, seed=seed, **size, **own) for seed in seeds]
-        for name in LEARNERS:
+        for name in LEARNERS if printed else [name for name in LEARNERS if name != AS_PRINTED]:
             steps = scale.learner_steps if name in LONGER else scale.steps
             steps = scale.steps_printed if name == AS_PRINTED else steps
             learner = Learner(world, name)

@@ -21,7 +21,8 @@ DEALS = 20  # how often memberships are dealt for a noise floor
 FEW_DEALS = 5  # the same for means over policies
 QUANTILE = 0.95  # of dealt gaps, above which a gap is more than chance
 YARDSTICKS = (100, 500, 1000)  # windows with which all policies are measured, whatever they were trained with
-FULL = 1000  # after so many decisions every history of the study is full, or changes little
+FULL = 1000  # after so many decisions a history with a window or a discount is full, or changes little
+MOST_FILLED = 10_000  # largest number of decisions with which a history is filled before a test
 
 
 class Play(NamedTuple):
@@ -145,6 +146,13 @@ def _cells(step: Transition, member: Flags) -> Ints:
     codes = np.maximum(facts["sensitive"][:, 0], 0)
     inside, chosen, label = member[tuple(codes.T)], facts["action"][:, 0] == 1, facts["feedback"][:, 0] == 1
     return np.asarray(4 * inside + 2 * chosen + label, np.int64)
+
+
+def filled_after(memory: Memory) -> int:
+    """Return after how many decisions a test begins: when its history is full, within `FULL` and `MOST_FILLED`."""
+    factor, threshold, minimum = memory.weighting
+    kept = FULL if factor < 1 else memory.capacity or (max(minimum, int(1 / threshold)) if threshold else MOST_FILLED)
+    return min(max(kept, FULL), MOST_FILLED)
 
 
 # Gaps -----------------------------------------------------------------------------------------------------------------

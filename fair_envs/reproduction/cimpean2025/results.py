@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from fair_envs.experiments.jobs import read_cell
 from fair_envs.experiments.seeds import curve_numbers
-from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, YARDSTICKS, gaps
+from fair_envs.reproduction.cimpean2025.plays import CELLS, CHOSEN, GROUP_NOTIONS, YARDSTICKS, gaps
 from fair_envs.support.aliases import Floats, Ints
 
 REWARD = "R"
@@ -31,6 +31,7 @@ class Policies:
         episodes: Numbers of episodes, shape (policies, 2).
         noise: What the gap of each of the `GROUP_NOTIONS` per step is under chance, shape (policies, 2, notions).
         limit: The gap that chance exceeds in one of twenty cases, shape (policies, 2, notions).
+        kinds: Numbers of decisions of each kind, shape (policies, 2, kinds).
         yardsticks: Mean gap SP with each window of `YARDSTICKS`, and its mean square beyond chance, shape (policies, 2,
             windows, 2).
         other_gap: The gaps in the other alignment, shape (policies, 2, notions); None: there is none.
@@ -51,6 +52,7 @@ class Policies:
     noise: Floats
     limit: Floats
     yardsticks: Floats
+    kinds: Ints
     other_gap: Floats | None = None
     other_noise: Floats | None = None
     other_limit: Floats | None = None
@@ -89,13 +91,15 @@ class Found:
         policies: The policies of the cell.
         learning: Rows of environment steps, reward per step, number of remembered decisions and reward per episode in
             the training.
-        achieved: Desired returns of all policies that the training found, also of those that were not tested, shape
-            (policies, objectives).
+        achieved: Returns of the training episodes of all policies that the training found, also of those that were not
+            tested, shape (policies, objectives).
+        objectives: Names of all objectives of the training, also of those that were only computed.
     """
 
     policies: Policies
     learning: Floats
     achieved: Floats
+    objectives: Sequence[str] = ()
 
 
 def read_found(folder: Path) -> Found:
@@ -103,9 +107,11 @@ def read_found(folder: Path) -> Found:
     _, arrays = read_cell(folder, "arrays.npz")
     if "names" not in arrays:
         raise FileNotFoundError(f"folder must hold the policies of a cell, got {folder}")
-    learning, achieved = arrays.pop("learning", np.zeros((0, 4))), arrays.pop("all_wanted", np.zeros((0, 0)))
+    learning, achieved = arrays.pop("learning", np.zeros((0, 4))), arrays.pop("achieved", np.zeros((0, 0)))
     names, later = tuple(str(name) for name in arrays.pop("names")), bool(arrays.pop("later"))
-    return Found(policies=Policies(names=names, later=later, **arrays), learning=learning, achieved=achieved)
+    objectives = [str(name) for name in arrays.pop("objectives", ())]
+    policies = Policies(names=names, later=later, **arrays)
+    return Found(policies=policies, learning=learning, achieved=achieved, objectives=objectives)
 
 
 # The numbers of a seed ------------------------------------------------------------------------------------------------
@@ -121,7 +127,8 @@ def numbers(found: Found) -> dict[str, float]:
       0 is fair. ``noise SP``: the mean gap per step if memberships are dealt at random, positive; ``misread SP``,
       ``misread noise SP``: the same decisions in the published history; ``aligned SP``: policies as printed, in the
       correct history.
-    * ``trained best SP``, ``trained worst SP``, ``trained mean SP``: the returns of the training episodes.
+    * ``chosen``: share of decisions for a person (hired, not checked). ``trained best SP``, ``trained worst SP``,
+      ``trained mean SP``: the returns of the training episodes.
     * ``SP at 500``, ``square SP at 500``: mean gap with this window, and its mean square beyond chance.
     * ``top total R``, ``top R``, ``top SP``, ``top noise SP``: the second test of the policy with the largest reward in
       the first, which is ``first total R``.
@@ -140,8 +147,8 @@ def numbers(found: Found) -> dict[str, float]:
     result |= {**_levels(policies), **_choices(policies), **_conflicts(policies), **_singles(policies)}
     if policies.counts is not None:
         result |= _pooled(policies)
-    for k, values in enumerate(found.achieved.T):
-        result |= {f"trained {span} {k}": float(of(values)) for span, of in TRAINED_SPANS.items()}
+    for name, values in zip(found.objectives, found.achieved.T, strict=True):
+        result |= {f"trained {span} {name}": float(of(values)) for span, of in TRAINED_SPANS.items()}
     steps, rewards, sizes, totals = found.learning.T
     for name, values in (("learned R", rewards), ("remembered", sizes), ("learned total R", totals)):
         result |= curve_numbers(name, steps, values)
@@ -150,6 +157,8 @@ def numbers(found: Found) -> dict[str, float]:
 
 def _levels(policies: Policies) -> dict[str, float]:
     found: dict[str, float] = {"steps": float(policies.steps.sum() / policies.episodes.sum())}
+    taken = policies.kinds[..., (np.arange(CELLS) & CHOSEN) > 0].sum(axis=-1) / policies.kinds.sum(axis=-1)
+    found["chosen"] = float(taken.mean())
     for name in policies.names:
         totals = policies.total(name)
         found[name] = float(policies.rate(name).mean())
@@ -222,22 +231,29 @@ def _singles(policies: Policies) -> dict[str, float]:
 
     Mean episode sums of all measures (``total R``), steps of an episode, gaps of the group notions under chance and in
     the other alignment, the numbers of `YARDSTICKS`, the desired return of each objective, and the numbers of decisions
-    of each kind in the longer test.
+    of each kind (``kind 0``), and in the longer test (``decisions 0``), there also in the other alignment.
     """
     found: dict[str, float] = {}
     for k in range(len(policies)):
         for h in (0, 1):
             own = {f"total {name}": policies.total(name, half=h)[k] for name in policies.names}
             own["steps"] = policies.steps[k, h] / policies.episodes[k, h]
+            own |= {f"kind {kind}": number for kind, number in enumerate(policies.kinds[k, h])}
             for n, name in enumerate(GROUP_NOTIONS):
                 own |= {f"noise {name}": policies.noise[k, h, n], f"limit {name}": policies.limit[k, h, n]}
                 if policies.other_gap is not None:
+                    assert policies.other_noise is not None and policies.other_limit is not None
                     own[f"{policies.other} {name}"] = -policies.other_gap[k, h, n]
+                    own[f"{policies.other} noise {name}"] = policies.other_noise[k, h, n]
+                    own[f"{policies.other} limit {name}"] = policies.other_limit[k, h, n]
             for w, window in enumerate(YARDSTICKS):
                 gap, square = policies.yardsticks[k, h, w]
                 own |= {f"SP at {window}": -gap, f"square SP at {window}": square}
             if policies.counts is not None:
+                assert policies.other_counts is not None
                 own |= {f"decisions {kind}": number for kind, number in enumerate(policies.counts[k, h])}
+                others = enumerate(policies.other_counts[k, h])
+                own |= {f"{policies.other} decisions {kind}": number for kind, number in others}
             found |= {f"policy {k}, test {h}: {name}": float(value) for name, value in own.items()}
         if policies.wanted is not None:
             found |= {f"policy {k}: desired {i}": float(value) for i, value in enumerate(policies.wanted[k])}
