@@ -19,8 +19,9 @@ def reproduce(
         str,
         typer.Option(
             metavar="smoke|small|full",
-            help="About a minute, some hours, or the paper's protocol. hu2024 also has tuning (before small), and "
-            "lamalfa2025 long (some arms of small with four times the steps).",
+            help="About a minute, some hours, or the paper's protocol. hu2024 also has tuning (before small), "
+            "cimpean2025 gate (a part of small that shows whether the tasks are learned), and lamalfa2025 long (some "
+            "arms of small with four times the steps).",
         ),
     ] = "smoke",
     out: Annotated[Path | None, typer.Option(help="Folder of the results; default: runs/PAPER-SCALE.")] = None,

@@ -19,10 +19,11 @@ from fair_envs.baselines.team.evaluation import penalty_of
 from fair_envs.baselines.team.play import TeamPlay, play_team
 from fair_envs.baselines.team.training import TeamTraining, team_settings, train_team
 from fair_envs.envs.pursuit.policies import Greedy
+from fair_envs.experiments import tables
 from fair_envs.experiments.jobs import read_cell, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
 from fair_envs.metrics import mean_interval
-from fair_envs.metrics.inference import fisher
+from fair_envs.metrics.inference import fisher, welch
 from fair_envs.reproduction.claims import Claim
 from fair_envs.reproduction.grupen2022 import jobs
 from fair_envs.reproduction.grupen2022 import report as paper
@@ -256,7 +257,8 @@ def test_numbers_are_those_of_the_plays() -> None:
     assert found["p at 1"] == pytest.approx(1 / (1 + jobs.PERMUTATIONS))
     assert 0 < found["floor at 1"] < 0.01 and 1 / 3 < found["largest floor at 1"] < 0.4
     assert found["last success at 1"] == 0.2
-    assert found["scaled at 1"] == pytest.approx(found["corrected at 1"] / 0.8)  # the other episodes have no capture
+    unequal = found["corrected, unequal at 1"]
+    assert unequal == pytest.approx(found["corrected at 1"] / 0.8)  # the other episodes have no capture
     assert (found["captors 100 at 1"], found["captors 000 at 1"], found["last captors 100 at 1"]) == (300, 100, 100)
     assert found["dealt corrected at 1"] < 0 < found["dealt p at 1"]
     assert found["learned@1000"] == 0.5 and np.isnan(found["learned@2000"]) and found["learned@3000"] == 1
@@ -518,13 +520,22 @@ def test_numbers_of_several_arms_are_corrected_for_their_number() -> None:
 
 
 def test_the_report_has_tables_figures_and_every_team(tmp_path: Path) -> None:
-    path = report(tmp_path).write()
-    text = path.read_text()
+    made = report(tmp_path)
+    text = made.write().read_text()
     assert "`fair-envs reproduce grupen2022 --scale small`" in text
     assert "on a torus of side 3 with 250 steps" in text
     for name in (*METHODS, *TEAMS, paper.DEALT):
         assert f"| {name} |" in text
     assert "| mutual | 20 | 20 of 20 [0.83, 1.00] |" in text
+    assert "the arm `mutual, to slower speeds` has 4,800,000 and ends at 0.45" in text
+    unequal = text.split("## Team fairness of episodes with unequal pursuers")[1].split("\n## ")[0]
+    assert f"| mutual | 20 | {tables.show(made.arms['mutual'].estimate('corrected, unequal at 1.2'))} |" in unequal
+    less = made._less_unequal("Fair-ER 1", (0.8, 0.7))
+    bands = [
+        [np.mean([measured(tuple(of[seed % 3]))["corrected, unequal"] for of in (counts, counts)]) for seed in range(n)]
+        for counts, n in ((FAIR, 10), (SOMEWHAT, 20))
+    ]
+    assert less == tables.show(welch(*map(np.array, bands))) and f"| Fair-ER 1 | {less} |" in unequal
     assert "| individual | 10 | 10 of 10 [0.69, 1.00] | 10 of 10 [0.69, 1.00] | 0 of 10 [0.00, 0.31] |" in text
     for picture in ("reward", "fairness", "training", "exchange"):
         assert (tmp_path / f"{picture}.png").stat().st_size > 5000

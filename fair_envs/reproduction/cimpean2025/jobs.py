@@ -215,7 +215,7 @@ class TradeOffCell(Job):
         arrays = self.tests(model, commands).arrays(episodes=self.episodes, decisions=self.decisions)
         achieved = np.array([episode.returns for episode in model.coverage_set()])
         arrays |= {"wanted": wanted_of(commands), "achieved": achieved, "learning": learning}
-        arrays["objectives"] = np.array([REWARD, *self.counted])
+        arrays["objectives"] = np.array([REWARD, *self.computed])
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": time.process_time() - started, "training_seconds": trained - started}
 
@@ -226,7 +226,7 @@ class TradeOffCell(Job):
         return tuple(printed.get(name, name) for name in self.setting.objectives if name != REWARD)
 
     @property
-    def counted(self) -> tuple[str, ...]:
+    def computed(self) -> tuple[str, ...]:
         """The notions of the vector reward: those that are asked for first, and as printed all others, too."""
         others = (*GROUP_NOTIONS, PUBLISHED_IF, PUBLISHED_CSC) if self.setting.printed else ()
         return tuple(dict.fromkeys([*(self.asked or ("SP",)), *others]))
@@ -257,7 +257,7 @@ class TradeOffCell(Job):
         See `thinned` for its rows.
         """
         setting = self.setting
-        notions = [notion(name, setting.world, setting.distance) for name in self.counted]
+        notions = [notion(name, setting.world, setting.distance) for name in self.computed]
         lanes = 1 if setting.printed else LANES
         env = make(setting.world, notions, setting.memory, lanes=lanes, parameters=self.world)
         model = PCN(env, settings=self.settings(), requested=self.requested, seed=self.seed)
@@ -273,7 +273,7 @@ class TradeOffCell(Job):
     def tests(self, model: PCN, commands: Sequence[Command]) -> PolicyTests:
         """Return the tests of the policies, each with its achieved return as desired return."""
         setting = self.setting
-        names = list(dict.fromkeys([*self.counted, *MEASURES[1:], PUBLISHED_IF, PUBLISHED_CSC]))
+        names = list(dict.fromkeys([*self.computed, *MEASURES[1:], PUBLISHED_IF, PUBLISHED_CSC]))
         measures = {name: notion(name, setting.world, setting.distance) for name in names}
         if setting.objectives == ("R", "SP"):
             own = [(name, distance) for distance in DISTANCES for name in INDIVIDUAL]

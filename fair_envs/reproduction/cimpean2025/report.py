@@ -23,11 +23,11 @@ from fair_envs.metrics.inference import fisher, holm, p_value
 from fair_envs.metrics.intervals import share_interval
 from fair_envs.reproduction import study
 from fair_envs.reproduction.cimpean2025.jobs import (
-    AS_PRINTED,
     CONSTANT,
     FIRST_SEED,
     IDENTICAL,
     INDIVIDUAL,
+    LANES,
     LEARNERS,
     MOST_POLICIES,
     PUBLISHED_CSC,
@@ -99,21 +99,18 @@ class Candidate(NamedTuple):
     method: str
 
 
-def method_of(name: str) -> str:
-    """Return the method that a learner of the reward belongs to."""
-    return PRINTED if name == AS_PRINTED else REPAIRED
-
-
 SPANS: Mapping[Span, str] = {"best": "best", "mean": "total", "worst": "worst"}
 PAIRS = [f"{one}~{other}" for one, other in combinations(GROUP_NOTIONS, 2)]
 FIRST: Mapping[World, int] = {"hiring": 1, "fraud": 13}  # the world's first table
 DISTANCES_OF: Mapping[World, int] = {"hiring": 5, "fraud": 17}
 TRADE_OFFS = (1, 2, 5, 13, 14, 17)  # tables whose trade-offs are drawn
 LEARNED = 0.5  # share of the reward between a random and the best scripted policy that counts as learned; our choice
+BOTH = 0.01  # least share of both decisions of a policy that is not nearly constant; our choice
 LITTLE_COST = 10.0  # percent of the same span; our choice
 RELIABLE = 0.5  # correlation of a number with itself in the other half, or with another one; our choice
 SETTLED = 0.1  # share of the same span by which the reward may still change at the end; our choice
 ONE_SIDED = 0.025
+ACTED: Mapping[World, str] = {"hiring": "hired", "fraud": "checked"}  # what decision 1 does
 WINDOW = 500  # the window of the paper's default setting
 PUBLISHED_MEASURES = (*MEASURES[:6], PUBLISHED_IF, PUBLISHED_CSC)  # the columns of the paper's tables
 UNDECIDED = Outcome(None)
@@ -156,19 +153,23 @@ class Report(study.Report[Scale]):
         arms = {name: self.arms.get(Simple(world, name, method == PRINTED)) for name in SCRIPTED[world]}
         return {name: arm for name, arm in arms.items() if arm is not None}
 
-    def all_references(self, world: World) -> dict[str, Arm]:
+    def without(self, world: World) -> dict[str, Candidate]:
         """Return the policies without training in both environments."""
-        published = {f"{name}, as printed": arm for name, arm in self.references(world, PRINTED).items()}
-        return {**self.references(world), **published}
+        return {
+            f"{name}{', as printed' * (method == PRINTED)}": Candidate(arm, method)
+            for method in (REPAIRED, PRINTED)
+            for name, arm in self.references(world, method).items()
+        }
 
-    def identical(self, world: World, method: str = REPAIRED) -> Arm:
-        """Return identical random policies."""
-        return self.arms[Simple(world, IDENTICAL, method == PRINTED)]
+    def identical(self, world: World) -> dict[str, Arm]:
+        """Return identical random policies, by the method in whose environment they act."""
+        keys = {method: Simple(world, IDENTICAL, method == PRINTED) for method in (REPAIRED, PRINTED)}
+        return {method: self.arms[key] for method, key in keys.items() if key in self.arms}
 
-    def learners(self, world: World) -> dict[str, Arm]:
+    def learners(self, world: World) -> dict[str, Candidate]:
         """Return the trainings for the reward only."""
-        arms = {name: self.arms.get(Learner(world, name)) for name in LEARNERS}
-        return {name: arm for name, arm in arms.items() if arm is not None}
+        keys = [key for key in (Learner(world, name) for name in LEARNERS) if key in self.arms]
+        return {key.name: Candidate(self.arms[key], PRINTED if key.printed else REPAIRED) for key in keys}
 
     @property
     def worlds(self) -> list[World]:
@@ -194,7 +195,7 @@ class Report(study.Report[Scale]):
 
     def candidates(self, world: World) -> dict[str, Candidate]:
         """Return the methods of which one must learn the task: learners of the reward, and PCN's default setting."""
-        found = {name: Candidate(arm, method_of(name)) for name, arm in self.learners(world).items()}
+        found = self.learners(world)
         for method, name in ((REPAIRED, "PCN"), (PRINTED, "PCN as printed")):
             arm = self.default(world, method)
             if arm is not None:
@@ -273,8 +274,6 @@ class Report(study.Report[Scale]):
         return found
 
     def _together(self) -> Claim:
-        null = self.identical("hiring")
-
         def test(method: str) -> Found:
             arms = list(self.groups(4, method).values())
             if not arms:
@@ -287,12 +286,20 @@ class Report(study.Report[Scale]):
             test,
             label="rank correlation over policies of one notion in one half and another in the other half",
             text="Group notions go together: a policy that is fair by one is fair by the others",
-            evidence=f"Identical random policies: {listed({pair: null.estimate(pair) for pair in PAIRS}, digits=2)}.",
+            evidence=self._of_identical("hiring", PAIRS),
             refuted="A pair of notions with a negative correlation.",
             earlier="undecided: 7 of 10 pairs above 0",
             reason="Correlations in the same decisions were compared with 0, but identical policies have them too. Now "
             "one notion in one half is compared with the other in the other half, over many decisions.",
         )
+
+    def _of_identical(self, world: World, names: Sequence[str]) -> str:
+        """Return numbers of identical random policies, in the environment of each method."""
+        told = {
+            method: listed({name: arm.estimate(name) for name in names}, digits=2)
+            for method, arm in self.identical(world).items()
+        }
+        return f"Identical random policies: {'; '.join(f'{method}: {text}' for method, text in told.items())}."
 
     def _misread(self) -> Claim:
         arm = next(iter(self.groups(4).values()), None)
@@ -333,13 +340,12 @@ class Report(study.Report[Scale]):
             found = {name: over_arms(arms, name) for name in names}
             return Found({name: everywhere_below({"": e}, 0) for name, e in found.items()}, panels={"": found})
 
-        noise = tables.show(self.identical(world).estimate(names[1]), digits=2)
         return self.claim(
             world,
             test,
             label="rank correlation across halves, over the policies of a setting, mean over settings",
             text="Individual fairness and consistency conflict",
-            evidence=f"Identical random policies: {names[1]} {noise}; they have no violations of IF.",
+            evidence=f"{self._of_identical(world, names[1:])} They have no violations of IF.",
             refuted="A positive correlation.",
             earlier="holds" if world == "hiring" else "undecided",
             reason="The notions are now compared in different halves of the test episodes.",
@@ -354,17 +360,17 @@ class Report(study.Report[Scale]):
                 seeds = {world: self.reached(world, of, method) for world, of in arms.items()}
                 own["PCN"] = fewer(seeds["fraud"], seeds["hiring"])
                 evidence.append(f"PCN {method}: {_counts(seeds)}")
-        for name in self.learners("hiring"):
-            method = method_of(name)
-            seeds = {world: self.reached(world, [self.learners(world)[name]], method) for world in self.worlds}
+        for name, (_, method) in self.learners("hiring").items():
+            seeds = {world: self.reached(world, [self.learners(world)[name].arm], method) for world in self.worlds}
             outcomes[method][name] = fewer(seeds["fraud"], seeds["hiring"])
             evidence.append(f"{name}: {_counts(seeds)}")
         return Claim(
             text="Fraud detection is harder than hiring",
             outcomes=outcomes,
             evidence=f"Seeds whose most rewarded policy reaches {100 * LEARNED:.0f} % of the way from a random to the "
-            "best scripted policy, and earns more than the best constant one in the tests of the same seed (PCN: of "
-            f"the settings of tables {DISTANCES_OF['hiring']} and {DISTANCES_OF['fraud']}, which are the same). "
+            "best scripted policy, earns more than the best constant one in the tests of the same seed, and makes both "
+            f"decisions in at least {100 * BOTH:g} % of the cases (PCN: of the settings of tables "
+            f"{DISTANCES_OF['hiring']} and {DISTANCES_OF['fraud']}, which are the same). "
             f"{'; '.join(evidence)}. Fisher's exact test, without correction over the methods. The correct decision in "
             "fraud cannot be seen: about half of its span is the most that the observation allows.",
             refuted="More seeds that reach it in fraud detection than in hiring.",
@@ -373,14 +379,17 @@ class Report(study.Report[Scale]):
         )
 
     def reached(self, world: World, arms: Sequence[Arm], method: str) -> Any:
-        """Return whether the most rewarded policy of each seed learned the task, and beats the best constant policy.
+        """Return whether the most rewarded policy of each seed learned the task.
 
-        The policy is chosen in the first test and measured in the second.
+        It must reach the share `LEARNED`, earn more than the best constant policy, and not be nearly constant itself,
+        which would beat that policy by chance. The policy is chosen in the first test and measured in the second.
         """
         every = [*arms, self.best_constant(world, method)]
-        first, second = (together(every, name) for name in ("first total R", "top total R"))
-        top = np.take_along_axis(second[:-1], first[:-1].argmax(axis=0)[np.newaxis], axis=0)[0]
-        return (self.shares(world, top, method) >= LEARNED) & (top > second[-1])
+        first, second, acted = (together(every, name) for name in ("first total R", "top total R", "top acted"))
+        chosen = first[:-1].argmax(axis=0)[np.newaxis]
+        top, share = (np.take_along_axis(own[:-1], chosen, axis=0)[0] for own in (second, acted))
+        varied = (share >= BOTH) & (share <= 1 - BOTH)
+        return (self.shares(world, top, method) >= LEARNED) & (top > second[-1]) & varied
 
     def _cost(self, world: World) -> Claim:
         def test(method: str) -> Found:
@@ -404,7 +413,7 @@ class Report(study.Report[Scale]):
                 f"its gap SP is {tables.show(-arm.estimate('top SP'))} per step (noise floor "
                 f"{arm.estimate('top noise SP').value:.3f}); that of the fair one is "
                 f"{tables.show(-arm.estimate('fair SP'))} ({arm.estimate('fair noise SP').value:.3f}). The best "
-                f"constant policy, which has no gap, reaches "
+                f"constant policy, which has no gap SP, reaches "
                 f"{tables.show(mean_interval(self.shares(world, constant.values('total R'), method)), digits=2)}; the "
                 f"most rewarded one earns {tables.show(more, digits=1)} more in an episode."
             )
@@ -665,9 +674,8 @@ class Report(study.Report[Scale]):
             "* PCN's settings were chosen on hiring with R, SP, IF and a seed that is not among those of the results.\n"
             "* Tested policies are chosen by the returns of training episodes, which are partly chance. Tests of PCN "
             "sample actions; tests of other trained policies and of the method as printed take the most likely ones.\n"
-            "* Which claims were not run as printed is in the table of verdicts. Discounted histories were trained for "
-            "fewer steps. In these, the thresholds 0.0001 and 0.00001 never remove a decision, so they have the same "
-            "trainings and differ in the tests only.\n"
+            "* Which claims were not run as printed is in the table of verdicts.\n"
+            f"{self._limits_of_histories()}"
             "* DQN as printed takes 50,000 random steps first, where the published code plays 50 random episodes, and "
             "its target is frozen within the 20 updates between episodes.\n"
             "* The bounds of 10 % for a small cost and of 50 % for having learned a task were chosen after results "
@@ -676,6 +684,16 @@ class Report(study.Report[Scale]):
             "* The fraud tables are generated from published moments, not from the private data behind the paper.\n"
             "* Groups are men and women in hiring, and North America and all other continents in fraud, as in the "
             "paper."
+        )
+
+    def _limits_of_histories(self) -> str:
+        s = self.scale
+        if s.steps_discounted == s.steps or not any(self.groups(number) for number in (11, 12, 20, 21)):
+            return ""
+        return (
+            "* Discounted histories were trained for fewer steps. A lane then has about "
+            f"{s.steps_discounted // LANES:,} decisions, of which the thresholds 0.0001 and 0.00001 never remove one "
+            "without a discount: they have the same trainings and differ in the tests only.\n"
         )
 
     def sections(self) -> dict[str, str]:
@@ -723,20 +741,15 @@ class Report(study.Report[Scale]):
                         rows.append([name, f"ours, {method}, in training", *_trained(arms[group])])
                 rows.append([name, "paper", *_paper(number, group, distance)])
         world = next(iter(settings.values())).world
-        rows += [[name, "no training", *_spans(arm, None)] for name, arm in self.all_references(world).items()]
+        rows += [[name, "no training", *_spans(arm, None)] for name, (arm, _) in self.without(world).items()]
         return tables.markdown(header, rows)
 
     def tasks_table(self, world: World) -> str:
         """Return what methods earn, beside policies without training."""
-        header = ["policy", "R a step", "decisions for people", "R an episode", "share of the span",
+        header = ["policy", "R a step", ACTED[world], "R an episode", "share of the span",
                   f"seeds above {LEARNED}", "minus the best constant policy", "gap SP", "noise floor",
                   "learned"]  # fmt: skip
-        learned, candidates = self.learned(world), self.candidates(world)
-        without = {
-            f"{name}{', as printed' * (method == PRINTED)}": Candidate(arm, method)
-            for method in (REPAIRED, PRINTED)
-            for name, arm in self.references(world, method).items()
-        }
+        learned, candidates, without = self.learned(world), self.candidates(world), self.without(world)
         rows: list[list[tables.Cell]] = []
         for name, (arm, method) in {**without, **candidates}.items():
             reward, constant = arm.values("top total R"), self.best_constant(world, method)
@@ -747,7 +760,7 @@ class Report(study.Report[Scale]):
                 [
                     name,
                     arm.estimate("top R"),
-                    arm.estimate("chosen"),
+                    arm.estimate("acted"),
                     mean_interval(reward),
                     mean_interval(shares),
                     f"{(shares >= LEARNED).sum()} of {arm.seeds}",
@@ -762,7 +775,7 @@ class Report(study.Report[Scale]):
     def rates_table(self, world: World) -> str:
         """Return the means per step of policies without training, learners and settings."""
         header = ["policy", "R", *(f"gap {name}" for name in GROUP_NOTIONS), "IF", "CSC", "policies"]
-        arms = {**self.all_references(world), **self.learners(world)}
+        arms = {name: arm for name, (arm, _) in {**self.without(world), **self.learners(world)}.items()}
         arms |= {str(key): arm for method in (REPAIRED, PRINTED) for key, arm in self.settings(world, method).items()}
         rows: list[list[tables.Cell]] = [
             [
@@ -785,7 +798,7 @@ class Report(study.Report[Scale]):
         header = ["notions", "policies, different halves", "identical, different halves", "policies, same half",
                   "identical, same half"]  # fmt: skip
         (arm,) = self.groups(FIRST[world] + 3).values()
-        null = self.identical(world)
+        null = self.identical(world)[REPAIRED]
         pairs = {**dict.fromkeys(PAIRS, True), **{f"{name}~{name}": False for name in GROUP_NOTIONS}}
         rows: list[list[tables.Cell]] = []
         for pair, same in pairs.items():
@@ -802,7 +815,7 @@ class Report(study.Report[Scale]):
     def misread_table(self) -> str:
         """Return the gaps of policies as they are, and in the published history."""
         header = ["policy", "R an episode", *(f"{name}: correct (chance) / published" for name in GROUP_NOTIONS)]
-        arms = self.all_references("hiring")
+        arms = {name: arm for name, (arm, _) in self.without("hiring").items()}
         for method in (REPAIRED, PRINTED):
             arm = self.default("hiring", method)
             arms |= {} if arm is None else {f"PCN, {method}": arm}
@@ -876,7 +889,8 @@ class Report(study.Report[Scale]):
             panels[f"{world}, R an episode"] = {
                 f"PCN, {method}": arm.curve("learned total R") for method, arm in arms.items() if arm is not None
             }
-            panels[f"{world}, R a step"] = {name: arm.curve("learned R") for name, arm in self.learners(world).items()}
+            learners = self.learners(world)
+            panels[f"{world}, R a step"] = {name: arm.curve("learned R") for name, (arm, _) in learners.items()}
         panels = {world: curves for world, curves in panels.items() if curves}
         if not panels:
             return []
@@ -956,7 +970,7 @@ def _spans(arm: Arm, distance: str | None) -> list[tables.Cell]:
 
 def _trained(arm: Arm) -> list[tables.Cell]:
     """Return the same of the training episodes of the policies that were found."""
-    spans = [[arm.estimate(f"trained {own} {name}").value for own in SPANS] for name in PUBLISHED_MEASURES]
+    spans = [[arm.estimate(f"trained {own} {name}").value for own in SPANS.values()] for name in PUBLISHED_MEASURES]
     return [f"{arm.estimate('found').value:.1f}", *("/".join(f"{v:.1f}" for v in own) for own in spans), "", ""]
 
 

@@ -69,6 +69,12 @@ class Policies:
         """The name of the other alignment."""
         return "aligned" if self.later else "misread"
 
+    @property
+    def acted(self) -> Floats:
+        """Shares of people with decision 1 in the tests, shape (policies, 2)."""
+        ones = self.kinds[..., (np.arange(CELLS) & CHOSEN) > 0].sum(axis=-1)
+        return np.asarray(ones / self.kinds.sum(axis=-1))
+
     def total(self, name: str, *, half: int | None = None) -> Floats:
         """Return each policy's mean episode sum, in a test or in both, shape (policies,)."""
         return self._ratio(name, self.episodes, half)
@@ -127,11 +133,11 @@ def numbers(found: Found) -> dict[str, float]:
       0 is fair. ``noise SP``: the mean gap per step if memberships are dealt at random, positive; ``misread SP``,
       ``misread noise SP``: the same decisions in the published history; ``aligned SP``: policies as printed, in the
       correct history.
-    * ``chosen``: share of decisions for a person (hired, not checked). ``trained best SP``, ``trained worst SP``,
-      ``trained mean SP``: the returns of the training episodes.
+    * ``acted``: share of people with decision 1: hired, or checked. ``trained best SP``, ``trained worst SP``,
+      ``trained total SP``: the largest, smallest and mean return of the training episodes.
     * ``SP at 500``, ``square SP at 500``: mean gap with this window, and its mean square beyond chance.
-    * ``top total R``, ``top R``, ``top SP``, ``top noise SP``: the second test of the policy with the largest reward in
-      the first, which is ``first total R``.
+    * ``top total R``, ``top R``, ``top SP``, ``top noise SP``, ``top acted``: the second test of the policy with the
+      largest reward in the first, which is ``first total R``.
       ``fair total R``, ``fair SP``, ``fair noise SP``: that of those whose gap SP in the first test is not above
       chance; ``still fair``: 1 if it is not in the second test either; ``fair is top``: 1 if they are the same policy.
     * ``IF~CSC``: rank correlation, over policies, of one notion in one test with the other in the other test.
@@ -148,7 +154,7 @@ def numbers(found: Found) -> dict[str, float]:
     if policies.counts is not None:
         result |= _pooled(policies)
     for name, values in zip(found.objectives, found.achieved.T, strict=True):
-        result |= {f"trained {span} {name}": float(of(values)) for span, of in TRAINED_SPANS.items()}
+        result |= {f"trained {span} {name}": float(of(values)) for span, of in SPANS.items()}
     steps, rewards, sizes, totals = found.learning.T
     for name, values in (("learned R", rewards), ("remembered", sizes), ("learned total R", totals)):
         result |= curve_numbers(name, steps, values)
@@ -157,8 +163,7 @@ def numbers(found: Found) -> dict[str, float]:
 
 def _levels(policies: Policies) -> dict[str, float]:
     found: dict[str, float] = {"steps": float(policies.steps.sum() / policies.episodes.sum())}
-    taken = policies.kinds[..., (np.arange(CELLS) & CHOSEN) > 0].sum(axis=-1) / policies.kinds.sum(axis=-1)
-    found["chosen"] = float(taken.mean())
+    found["acted"] = float(policies.acted.mean())
     for name in policies.names:
         totals = policies.total(name)
         found[name] = float(policies.rate(name).mean())
@@ -180,7 +185,6 @@ def _by_notion(prefix: str, values: Floats) -> dict[str, float]:
 
 
 SPANS: Mapping[str, Any] = {"best": np.max, "total": np.mean, "worst": np.min}
-TRAINED_SPANS: Mapping[str, Any] = {"best": np.max, "mean": np.mean, "worst": np.min}
 
 
 def _choices(policies: Policies) -> dict[str, float]:
@@ -189,7 +193,7 @@ def _choices(policies: Policies) -> dict[str, float]:
     top = int(np.argmax(reward))
     found = {"first total R": float(reward[top]), "top total R": float(again[top])}
     found |= {f"top {name}": float(policies.rate(name, half=1)[top]) for name in (REWARD, *GROUP_NOTIONS)}
-    found |= {"top noise SP": float(policies.noise[top, 1, SP])}
+    found |= {"top noise SP": float(policies.noise[top, 1, SP]), "top acted": float(policies.acted[top, 1])}
     fair, still = (-policies.rate("SP", half=half) <= policies.limit[:, half, SP] for half in (0, 1))
     if fair.any():
         own = int(np.argmax(np.where(fair, reward, -np.inf)))

@@ -422,20 +422,19 @@ def measures(play: TeamPlay) -> dict[str, float]:
     team fairness in bits, corrected for the number of episodes, and ``floor`` its mean absolute value if the pursuers
     are relabelled at random in each episode. ``p`` is the p-value of a fair team. ``largest`` is the largest share of
     captures of a pursuer, and ``largest floor`` its mean if they are relabelled. ``largest`` and ``steps`` are
-    undefined without a capture. ``scaled`` is the corrected deficit of an episode with unequal pursuers, in which some
+    undefined without a capture. ``corrected, unequal`` is the corrected deficit of an episode in which some pursuers
     captured and others did not: no other episode can contribute to it. ``captors 011`` is the number of episodes that
     exactly the second and the third pursuer captured in, and so on; all other numbers but the steps follow from these
     eight.
     """
     fairness = team_fairness(play.captors, permutations=PERMUTATIONS)
-    unequal = (play.captors.any(axis=1) & ~play.captors.all(axis=1)).mean()
     found = {
         "success": play.success.value,
         "corrected": fairness.corrected,
         "floor": noise_floor(_corrected, play.captors),
         "p": fairness.p_value,
         "steps": play.steps_to_capture.value,
-        "scaled": fairness.corrected / unequal if unequal else np.nan,
+        "corrected, unequal": fairness.corrected_among_captures,
     }
     if play.captors.any():
         found |= {"largest": _largest(play.captors)[0], "largest floor": noise_floor(_largest, play.captors)}

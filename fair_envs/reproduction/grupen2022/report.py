@@ -139,7 +139,7 @@ class Report(study.Report[Scale]):
 
     def per_unequal(self, name: Label, speeds: Sequence[float]) -> Floats:
         """Return the deficit of an episode with unequal pursuers of the seeds that capture at the speeds."""
-        found = self.mean(name, "scaled", speeds)[self.capturing(name, speeds)]
+        found = self.mean(name, "corrected, unequal", speeds)[self.capturing(name, speeds)]
         return np.asarray(found[~np.isnan(found)])
 
     def where_able(self, name: Label, measure: str) -> Floats:
@@ -533,15 +533,16 @@ class Report(study.Report[Scale]):
             "Fair-ER's penalty without its weight: 1 minus the cosine of the angle between two pursuers' actions for "
             "the same observation; 0: equal networks, 1: unrelated ones. It is that of the policy of each speed, on "
             "observations of the training before that policy was stored. `automatic` has the limit "
-            f"{training_of(self.scale, 'mutual', 0).fairness_limit:g}. Mutual reward has no penalty and shows what it "
-            "starts from.\n\n" + tables.markdown(["team", *(f"{speed:g}" for speed in speeds)], rows)
+            f"{training_of(self.scale, 'mutual', 0).fairness_limit:g}. Mutual and individual reward have no penalty "
+            f"and show what it would be. Arms `{BY_NUMBER[2:]}` have other observations, so they cannot be compared "
+            "with the others.\n\n" + tables.markdown(["team", *(f"{speed:g}" for speed in speeds)], rows)
         )
 
     def unequal_table(self) -> str:
         """Return the deficit of episodes with unequal pursuers, and how it differs where claims compare deficits."""
         skilled = self.from_up(FALLING)
         able = self.capturing("mutual", skilled) & self.capturing("mutual", self.slow)
-        falls = (self.mean("mutual", "scaled", self.slow) - self.mean("mutual", "scaled", skilled))[able]
+        below, above = (self.mean("mutual", "corrected, unequal", speeds)[able] for speeds in (self.slow, skilled))
         arms = [(name, FALLING) for of in self.shared.values() for name in of]
         arms += [(name, SKILLED) for of in self.penalised.values() for name in of]
         rows = [
@@ -554,7 +555,8 @@ class Report(study.Report[Scale]):
             "speed, of the seeds that capture:\n\n"
             + self.table(lambda name, v: _shown(self.per_unequal(name, [v])))
             + f"\n\nMutual reward, below {FALLING:g} minus from {FALLING:g} up, of seeds that capture in both: "
-            f"{_shown(falls)}. Minus mutual reward's, of the seeds that capture there (no verdicts):\n\n"
+            f"{_shown(below - above)}. Minus mutual reward's, of the seeds that capture there (no verdicts; from "
+            f"{SKILLED:g} up, the claim also counts seeds that do not capture):\n\n"
             + tables.markdown(["team", f"below {FALLING:g}", f"from {SKILLED:g} (Fair-E: {FALLING:g}) up"], rows)
         )
 
