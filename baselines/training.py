@@ -43,6 +43,7 @@ from fair_envs.evaluation import LanesWorld, RandomPolicy, begun, rollout, scrip
 from fair_envs.faces.sb3 import Append
 from fair_envs.metrics.measures import check_without_probs
 from fair_envs.registration import TABLE, make_rules, make_sb3
+from fair_envs.support.aliases import Floats
 from fair_envs.support.parameters import (
     NonNegative,
     Positive,
@@ -736,6 +737,32 @@ class LearningCurve(BaseCallback):
         logged = self.logger.name_to_value
         rewards = [value for name, value in logged.items() if name.startswith(f"{REWARD}[")]
         self.rows.append([self.num_timesteps, *rewards])
+
+
+class RewardCurve(BaseCallback):
+    """Records the mean reward of a step in equal parts of a training.
+
+    Args:
+        steps: Steps of the training.
+        parts: Number of parts.
+    """
+
+    def __init__(self, steps: int, *, parts: int) -> None:
+        super().__init__()
+        self._steps, self._sums, self._counts = steps, np.zeros(parts), np.zeros(parts)
+
+    def _on_step(self) -> bool:
+        last = len(self._sums) - 1
+        part = min((self.num_timesteps - 1) * (last + 1) // self._steps, last)
+        self._sums[part] += self.locals["rewards"].mean(dtype=np.float64)
+        self._counts[part] += 1
+        return True
+
+    @property
+    def rewards(self) -> Floats:
+        """The mean rewards, shape (parts,); NaN for a part without a step."""
+        unknown: Floats = np.full(len(self._sums), np.nan)
+        return np.divide(self._sums, self._counts, out=unknown, where=self._counts > 0)
 
 
 class Progress(BaseCallback):

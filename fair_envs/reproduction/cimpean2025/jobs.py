@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.callbacks import BaseCallback
 
 import fair_envs  # noqa: F401 - registers the ids
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded, PCNSettings, farel_settings
 from fair_envs.baselines.pcn.rollouts import Random
 from fair_envs.baselines.pcn.single import LearnedPolicy, SingleTraining, farel_dqn, train_single
-from fair_envs.baselines.training import Training, train
+from fair_envs.baselines.training import RewardCurve, Training, train
 from fair_envs.envs.fraud import params as fraud
 from fair_envs.envs.hiring import params as hiring
 from fair_envs.evaluation import Stochastic
@@ -511,31 +510,6 @@ LONGER = ("PPO", "PPO, credit per step", "PPO, credit per episode")
 """Those with the longer budget."""
 
 
-class RewardCurve(BaseCallback):
-    """Records the mean reward of a step in `POINTS` equal parts of a training.
-
-    Args:
-        steps: Steps of the training.
-    """
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self._steps, self._sums, self._counts = steps, np.zeros(POINTS), np.zeros(POINTS)
-
-    def _on_step(self) -> bool:
-        part = min(POINTS * (self.num_timesteps - 1) // self._steps, POINTS - 1)
-        self._sums[part] += self.locals["rewards"].mean(dtype=np.float64)
-        self._counts[part] += 1
-        return True
-
-    @property
-    def rows(self) -> Floats:
-        """Rows as those of `thinned`, with the reward per step only."""
-        means = np.divide(self._sums, self._counts, out=np.full(POINTS, np.nan), where=self._counts > 0)
-        unknown = np.full(POINTS, np.nan)
-        return np.stack([self._steps * np.arange(1, POINTS + 1) / POINTS, means, unknown, unknown], axis=1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class LearnerCell(Job):
     """A training for the reward only, and a test of the policy's most likely actions.
@@ -557,13 +531,15 @@ class LearnerCell(Job):
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the test's arrays and return how long the training and the test took."""
         started = time.process_time()
-        world, curve = self.arm.world, RewardCurve(self.steps)
+        world, curve = self.arm.world, RewardCurve(self.steps, parts=POINTS)
         given = {**(AS_PUBLISHED[world] if self.arm.printed else {}), **self.parameters}
         own = {"parameters": {**WITHOUT_DYNAMICS[world], **given}, "steps": self.steps, "seed": self.seed}
         learned = LearnedPolicy(LEARNERS[self.arm.name](curve, env_id=ENV_IDS[world], **own))
         trained = time.process_time()
         tests = replace(other_tests(lambda env: learned, world, seed=self.seed, **given), deterministic=True)
-        arrays = {**tests.arrays(episodes=self.episodes, decisions=0), "learning": curve.rows}
+        places, unknown = self.steps * np.arange(1, POINTS + 1) / POINTS, np.full(POINTS, np.nan)
+        learning = np.stack([places, curve.rewards, unknown, unknown], axis=1)  # see `thinned`
+        arrays = {**tests.arrays(episodes=self.episodes, decisions=0), "learning": learning}
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": time.process_time() - started, "training_seconds": trained - started}
 
