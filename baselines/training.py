@@ -752,8 +752,8 @@ class RewardCurve(BaseCallback):
         self._steps, self._sums, self._counts = steps, np.zeros(parts), np.zeros(parts)
 
     def _on_step(self) -> bool:
-        last = len(self._sums) - 1
-        part = min((self.num_timesteps - 1) * (last + 1) // self._steps, last)
+        parts = len(self._sums)
+        part = min((self.num_timesteps - 1) * parts // self._steps, parts - 1)
         self._sums[part] += self.locals["rewards"].mean(dtype=np.float64)
         self._counts[part] += 1
         return True

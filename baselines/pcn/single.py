@@ -13,12 +13,12 @@ import stable_baselines3 as sb3
 import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.type_aliases import MaybeCallback
 from torch import nn
 
 from fair_envs.baselines.settings import MethodSettings
-from fair_envs.baselines.training import Progress, isolated_random_state
+from fair_envs.baselines.training import Progress, callbacks_of, isolated_random_state
 from fair_envs.evaluation import DecisionMaker
 from fair_envs.registration import make_sb3
 from fair_envs.support.aliases import Floats
@@ -136,15 +136,12 @@ def make_single(config: SingleTraining) -> BaseAlgorithm:
     return model
 
 
-def train_single(
-    config: SingleTraining, *, progress: bool = False, callback: BaseCallback | None = None
-) -> BaseAlgorithm:
+def train_single(config: SingleTraining, *, progress: bool = False, callback: MaybeCallback = None) -> BaseAlgorithm:
     """Train and return the model; equal settings give equal networks on one machine."""
     with isolated_random_state(config.threads):
         model = make_single(config)
         with progress_bar(config.algorithm, total=config.steps, unit="steps", shown=progress) as advance:
-            given = [] if callback is None else [callback]
-            model.learn(config.steps, callback=[Progress(advance, left=config.steps), *given])
+            model.learn(config.steps, callback=[Progress(advance, left=config.steps), *callbacks_of(callback)])
     return model
 
 

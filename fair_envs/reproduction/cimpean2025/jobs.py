@@ -86,6 +86,11 @@ def notion(name: str, world: World, distance: Distance) -> Any:
     return GroupNotion(name=name, groups=GROUPS[world])
 
 
+def published(arm: "Key") -> Mapping[str, Any]:
+    """Return the parameters of the published environment if an arm is as printed; otherwise none."""
+    return AS_PUBLISHED[arm.world] if arm.printed else {}
+
+
 def make(world: World, notions: Sequence[Any], memory: Memory, *, lanes: int, parameters: Mapping[str, Any]) -> Any:
     """Return the environment with a vector reward: the reward, and the negative gap of each notion."""
     env = gym.make_vec(ENV_IDS[world], num_envs=lanes, **{**WITHOUT_DYNAMICS[world], **parameters})
@@ -233,8 +238,7 @@ class TradeOffCell(Job):
     @property
     def world(self) -> dict[str, Any]:
         """The parameters of the environment, in training and tests."""
-        published = AS_PUBLISHED[self.setting.world] if self.setting.printed else {}
-        return {**published, **self.setting.parameters, **self.parameters}
+        return {**published(self.setting), **self.setting.parameters, **self.parameters}
 
     @property
     def requested(self) -> list[int]:
@@ -456,7 +460,7 @@ class SimpleCell(Job):
         started = time.process_time()
         several, world = self.arm.name == IDENTICAL, self.arm.world
         agent = Random if several else SCRIPTED[world][self.arm.name]
-        given = {**(AS_PUBLISHED[world] if self.arm.printed else {}), **self.parameters}
+        given = {**published(self.arm), **self.parameters}
         tests = other_tests(agent, world, seed=self.seed, policies=MOST_POLICIES if several else 1, **given)
         arrays = tests.arrays(episodes=self.episodes, decisions=self.decisions)
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
@@ -494,17 +498,15 @@ PPO: Mapping[str, Any] = {
 PER_STEP: Mapping[str, Any] = {"gamma": 0.0, "gae_lambda": 0.0, "ent_coef": 0.1}  # without credit for later rewards
 PER_EPISODE: Mapping[str, Any] = {"gamma": 0.999, "gae_lambda": 0.98}  # closer to the sum over an episode
 AS_PRINTED = "DQN, as printed"
-LEARNERS: Mapping[str, Callable[..., Any]] = {
-    AS_PRINTED: lambda back, **given: train_single(
-        farel_dqn(horizon=LONGEST, target_network=False, **given), callback=back
-    ),
-    "DQN": lambda back, **given: train_single(SingleTraining(algorithm="dqn", **given), callback=back),
-    "SB3 PPO": lambda back, **given: train_single(SingleTraining(algorithm="ppo", **given), callback=back),
-    "PPO": lambda back, **given: train(Training(**PPO, **given), callback=back),
-    "PPO, credit per step": lambda back, **given: train(Training(**{**PPO, **PER_STEP}, **given), callback=back),
-    "PPO, credit per episode": lambda back, **given: train(Training(**{**PPO, **PER_EPISODE}, **given), callback=back),
+LEARNERS: Mapping[str, Callable[..., SingleTraining | Training]] = {
+    AS_PRINTED: partial(farel_dqn, horizon=LONGEST, target_network=False),
+    "DQN": partial(SingleTraining, algorithm="dqn"),
+    "SB3 PPO": partial(SingleTraining, algorithm="ppo"),
+    "PPO": partial(Training, **PPO),
+    "PPO, credit per step": partial(Training, **{**PPO, **PER_STEP}),
+    "PPO, credit per episode": partial(Training, **{**PPO, **PER_EPISODE}),
 }
-"""Trainings for the reward only, from a callback and settings; the last ones are this package's."""
+"""Settings of the trainings for the reward only, from their other fields; the last ones are this package's."""
 
 LONGER = ("PPO", "PPO, credit per step", "PPO, credit per episode")
 """Those with the longer budget."""
@@ -532,9 +534,13 @@ class LearnerCell(Job):
         """Write the test's arrays and return how long the training and the test took."""
         started = time.process_time()
         world, curve = self.arm.world, RewardCurve(self.steps, parts=POINTS)
-        given = {**(AS_PUBLISHED[world] if self.arm.printed else {}), **self.parameters}
+        given = {**published(self.arm), **self.parameters}
         own = {"parameters": {**WITHOUT_DYNAMICS[world], **given}, "steps": self.steps, "seed": self.seed}
-        learned = LearnedPolicy(LEARNERS[self.arm.name](curve, env_id=ENV_IDS[world], **own))
+        settings = LEARNERS[self.arm.name](env_id=ENV_IDS[world], **own)
+        if isinstance(settings, SingleTraining):
+            learned = LearnedPolicy(train_single(settings, callback=curve))
+        else:
+            learned = LearnedPolicy(train(settings, callback=curve))
         trained = time.process_time()
         tests = replace(other_tests(lambda env: learned, world, seed=self.seed, **given), deterministic=True)
         places, unknown = self.steps * np.arange(1, POINTS + 1) / POINTS, np.full(POINTS, np.nan)
@@ -659,8 +665,8 @@ def cells(scale: Scale) -> dict[Key, list[Job]]:
     seeds = range(FIRST_SEED, FIRST_SEED + scale.seeds)
     own: dict[str, Any] = {"parameters": dict(scale.parameters)}
     for world, printed in worlds_of(scale).items():
-        for name, published in product((*SCRIPTED[world], IDENTICAL), (False, True) if printed else (False,)):
-            simple = Simple(world, name, published)
+        for name, as_printed in product((*SCRIPTED[world], IDENTICAL), (False, True) if printed else (False,)):
+            simple = Simple(world, name, as_printed)
             size: dict[str, Any] = {"episodes": scale.reference_episodes}
             if name == IDENTICAL:
                 size = {"episodes": scale.episodes, "decisions": scale.decisions}

@@ -60,6 +60,7 @@ STRONG = {PRINTED: f"Fair-ER 1{BY_NUMBER}", REPAIRED: "Fair-ER 1"}
 """The arms that the paper places below Fair-E."""
 
 DEALT = "mutual, roles dealt"
+UNEQUAL = "corrected, unequal"  # the deficit of an episode in which some pursuers capture and others do not
 
 # Criteria of the claims. They are ours, the paper gives none; see the plan.
 EQUAL_SPEED = 1.0  # at this speed and below, greedy never captures
@@ -133,13 +134,9 @@ class Report(study.Report[Scale]):
         flags: Flags = self.mean(name, "success", speeds) >= CAPTURES
         return flags
 
-    def deficit(self, name: Label, speeds: Sequence[float]) -> Floats:
-        """Return the mean corrected deficit over speeds of the seeds that capture there, on average."""
-        return self.mean(name, "corrected", speeds)[self.capturing(name, speeds)]
-
-    def per_unequal(self, name: Label, speeds: Sequence[float]) -> Floats:
-        """Return the deficit of an episode with unequal pursuers of the seeds that capture at the speeds."""
-        found = self.mean(name, "corrected, unequal", speeds)[self.capturing(name, speeds)]
+    def deficit(self, name: Label, speeds: Sequence[float], *, measure: str = "corrected") -> Floats:
+        """Return the mean deficit over speeds of the seeds that capture there, on average, where it is defined."""
+        found = self.mean(name, measure, speeds)[self.capturing(name, speeds)]
         return np.asarray(found[~np.isnan(found)])
 
     def where_able(self, name: Label, measure: str) -> Floats:
@@ -542,7 +539,7 @@ class Report(study.Report[Scale]):
         """Return the deficit of episodes with unequal pursuers, and how it differs where claims compare deficits."""
         skilled = self.from_up(FALLING)
         able = self.capturing("mutual", skilled) & self.capturing("mutual", self.slow)
-        below, above = (self.mean("mutual", "corrected, unequal", speeds)[able] for speeds in (self.slow, skilled))
+        below, above = (self.mean("mutual", UNEQUAL, speeds)[able] for speeds in (self.slow, skilled))
         arms = [(name, FALLING) for of in self.shared.values() for name in of]
         arms += [(name, SKILLED) for of in self.penalised.values() for name in of]
         rows = [
@@ -553,7 +550,7 @@ class Report(study.Report[Scale]):
             "The corrected deficit divided by the share of episodes in which some pursuers capture and others do not. "
             "All other episodes add nothing to a deficit, so a team that captures less often has a smaller one. By "
             "speed, of the seeds that capture:\n\n"
-            + self.table(lambda name, v: _shown(self.per_unequal(name, [v])))
+            + self.table(lambda name, v: _shown(self.deficit(name, [v], measure=UNEQUAL)))
             + f"\n\nMutual reward, below {FALLING:g} minus from {FALLING:g} up, of seeds that capture in both: "
             f"{_shown(below - above)}. Minus mutual reward's, of the seeds that capture there (no verdicts; from "
             f"{SKILLED:g} up, the claim also counts seeds that do not capture):\n\n"
@@ -561,7 +558,7 @@ class Report(study.Report[Scale]):
         )
 
     def _less_unequal(self, name: Label, speeds: Sequence[float]) -> str:
-        own, usual = (self.per_unequal(one, speeds) for one in (name, "mutual"))
+        own, usual = (self.deficit(one, speeds, measure=UNEQUAL) for one in (name, "mutual"))
         return tables.show(welch(own, usual)) if min(own.size, usual.size) > 1 else "none"
 
     def _of_the_last(self, name: Label, speed: float) -> str:
