@@ -1,8 +1,9 @@
-"""What tests share: no window, one thread a process, repeatable examples, frames that follow at once, a browser."""
+"""What tests share: no window, one thread, Ctrl-C, repeatable examples, frames that follow at once, a browser."""
 
 import gc
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ TESTS = Path(__file__).parent
 
 for variable, value in {"SDL_VIDEODRIVER": "dummy", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}.items():
     os.environ.setdefault(variable, value)
+
+# A shell's background jobs ignore it, and what they start inherits that. Tests of Ctrl-C would wait for nothing.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The contract is a part of the package, and its asserts show values like those of the tests here.
 pytest.register_assert_rewrite("fair_envs.testing.contract")

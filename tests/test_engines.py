@@ -137,7 +137,6 @@ from fair_envs.experiments.executors import run_cells
 from tests.jobs import Slow
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and these inherit
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     faulthandler.dump_traceback_later(50)  # says what it waits for, if it does
     folder = Path({folder!r})
