@@ -21,7 +21,7 @@ from stable_baselines3.common.logger import KVWriter, Logger  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize  # noqa: E402
 
 from fair_envs.baselines import FairnessCallback  # noqa: E402
-from fair_envs.baselines.training import MeanReward, RolloutRates, rollout_logs  # noqa: E402
+from fair_envs.baselines.training import MeanReward, RewardCurve, RolloutRates, rollout_logs  # noqa: E402
 
 SMALL: dict[str, Any] = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "device": "cpu", "seed": 0}
 LOANS: dict[str, Any] = {"horizon": 50}
@@ -232,3 +232,12 @@ def test_every_training_logs_the_rates_of_its_rollouts(env_id: str) -> None:
 def test_environments_without_a_record_log_their_rewards() -> None:
     model = sb3.PPO("MlpPolicy", gym.make("CartPole-v1"), **SMALL)
     assert [type(log) for log in rollout_logs(model)] == [MeanReward]
+
+
+def test_a_curve_of_the_reward_has_the_mean_of_each_part() -> None:
+    curve = RewardCurve(8, parts=4)
+    for step in range(5):  # two lanes: steps 2, 4, 6, 8, and 10, which is beyond the end
+        curve.num_timesteps, curve.locals = 2 * step + 2, {"rewards": np.array([step, step + 1], np.float32)}
+        assert curve._on_step()
+    np.testing.assert_allclose(curve.rewards, [0.5, 1.5, 2.5, 4.0])
+    assert np.isnan(RewardCurve(8, parts=4).rewards).all()

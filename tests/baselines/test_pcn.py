@@ -3,6 +3,7 @@
 import copy
 import heapq
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -427,3 +428,12 @@ def test_copies_share_nothing() -> None:
     other.learn(400)
     assert learner.num_timesteps < other.num_timesteps
     assert not np.array_equal(weights(learner), weights(other))
+
+
+def test_the_coverage_set_is_best_by_the_requested_objectives() -> None:
+    learner = model(Treasure(1, objectives=3), requested=[0, 1])
+    given = [episode(4, -3, 0, steps=3), episode(1, -2, -9, steps=2), episode(0, -4, 9, steps=4)]
+    entries: Any = [SimpleNamespace(episode=one) for one in given]
+    learner.buffer.entries = entries
+    assert [found.returns.tolist() for found in learner.coverage_set()] == [[1, -2, -9], [4, -3, 0]]
+    assert [(c.desired_return.tolist(), c.horizon) for c in learner.commands()] == [([1, -2], 2), ([4, -3], 3)]

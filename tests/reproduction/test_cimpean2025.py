@@ -10,10 +10,13 @@ import pytest
 
 pytest.importorskip("torch")
 
+from fair_envs.experiments import figures
 from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.reproduction.cimpean2025 import report as paper
 from fair_envs.reproduction.cimpean2025.jobs import (
+    AS_PRINTED,
     IDENTICAL,
+    LEARNERS,
     RANDOM,
     SCALES,
     SCRIPTED,
@@ -25,7 +28,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     cells,
 )
 from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, YARDSTICKS
-from fair_envs.reproduction.cimpean2025.published import Setting, World, tables
+from fair_envs.reproduction.cimpean2025.published import DISTANCES, Setting, World, tables
 from fair_envs.reproduction.claims import Claim
 from fair_envs.reproduction.study import PRINTED, REPAIRED
 from tests.jobs import run_here
@@ -78,6 +81,12 @@ def test_every_gap_over_many_decisions_has_a_hundred_thousand_of_them() -> None:
         (setting,) = tables()[4 if world == "hiring" else 16].values()
         (one, *_), (null, *_) = found[setting], found[Simple(world, IDENTICAL)]
         assert one.as_dict()["decisions"] == null.as_dict()["decisions"] == 100_000
+
+
+def test_learners_as_printed_have_their_own_steps_and_all_identical_policies_make_many_decisions() -> None:
+    found = cells(replace(SCALE, steps_printed=7))
+    assert found[Learner("hiring", AS_PRINTED)][0].as_dict()["steps"] == 7
+    assert {found[Simple("hiring", IDENTICAL, own)][0].as_dict()["decisions"] for own in (False, True)} == {10}
 
 
 # ---------------------------------------------------------------------------- claims, on numbers made by hand
@@ -270,6 +279,42 @@ def test_a_method_is_judged_beside_the_policies_of_its_own_environment() -> None
     assert "| never hires, as printed | 20.000" in made.tasks_table("hiring")
 
 
+def test_half_of_the_span_and_more_than_the_constant_policy_are_those_of_the_same_environment() -> None:
+    arms, wide = [seeds(level(8), "PCN")], report({Simple("hiring", BEST, True): level(40)})
+    assert wide.reached("hiring", arms, REPAIRED).all() and not wide.reached("hiring", arms, PRINTED).any()
+    for own, method, other in ((True, PRINTED, REPAIRED), (False, REPAIRED, PRINTED)):
+        made = report({Simple("hiring", "never hires", own): level(9, **{"first total R": 1.0})})
+        assert made.reached("hiring", arms, other).all() and not made.reached("hiring", arms, method).any()
+    assert not report().reached("hiring", [seeds(level(4.5), "PCN")], REPAIRED).any()  # above 4, below half
+    for made in (wide, report({Simple("hiring", "never hires", True): level(9)})):
+        assert "PCN" in made.learned("hiring") and "PCN as printed" not in made.learned("hiring")
+
+
+def test_each_method_is_judged_in_its_own_environments_on_which_one_is_harder() -> None:
+    outcomes = claim_of(report({Simple("fraud", BEST, True): level(40)}), "harder").outcomes
+    assert {name: of.holds for name, of in outcomes[PRINTED].items()} == {"PCN": True, AS_PRINTED: True}
+    assert {of.holds for of in outcomes[REPAIRED].values()} == {None}
+
+
+def test_a_learner_of_one_environment_says_nothing_on_which_one_is_harder() -> None:
+    some = replace(SCALE, printed=(5,))
+    arms = {key: arm for key, arm in report().arms.items() if key in cells(some)}
+    outcomes = claim_of(replace(report(), scale=some, arms=arms), "harder").outcomes
+    assert not outcomes[PRINTED] and set(outcomes[REPAIRED]) == {"PCN", *LEARNERS} - {AS_PRINTED}
+
+
+def test_costs_and_curves_as_printed_are_shares_of_the_published_span() -> None:
+    costly: dict[Key, Numbers] = {default("hiring").as_printed: level(24, **{"fair total R": 22})}
+    wide = {**costly, Simple("hiring", BEST, True): level(40)}
+    near = {**wide, Simple("hiring", "never hires", True): level(30)}
+    assert verdict_of(report(wide), "little reward (hiring)", PRINTED) == "Holds"  # 5 % of 40
+    assert verdict_of(report(near), "little reward (hiring)", PRINTED) == "Undecided"
+    assert "constant policy, which has no gap SP, reaches 0.40" in claim_of(report(), "little reward (hiring)").evidence
+    rising = level(8, **{f"learned total R@{k}": float(k) for k in range(1, 17)})
+    slow = {Simple("fraud", BEST, True): level(100), default("fraud").as_printed: rising}
+    assert verdict_of(report(slow), "rise and settle (fraud)", PRINTED) == "Holds"
+
+
 def test_a_world_without_settings_as_printed_has_neither_references_nor_learners_as_printed() -> None:
     keys = cells(replace(SCALE, printed=(5,)))
     found = {world: {key for key in keys if key.world == world and getattr(key, "printed", False)} for world in WORLDS}
@@ -367,6 +412,75 @@ def test_the_papers_rows_stand_beside_training_episodes_and_its_similarities() -
     (tested,) = [row for row in made.table(5).splitlines() if row.startswith("| HEOM | ours, as printed |")]
     cells_of_row = [cell.strip() for cell in tested.split("|")]
     assert cells_of_row[-4].startswith("-7.0/") and cells_of_row[-2].startswith("-3.0/")
+
+
+def row(table: str, name: str) -> dict[str, str]:
+    """Return a row of a table by its heads."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    (found,) = [own for own in rows if own[0] == name]
+    return dict(zip(head, found, strict=True))
+
+
+def test_what_methods_learn_is_shown_beside_the_policies_of_their_own_environment() -> None:
+    made = report(
+        {
+            Simple("hiring", BEST, True): level(40),
+            Simple("hiring", "never hires", True): level(6),
+            default("hiring").as_printed: level(8, acted=0.6),
+        }
+    )
+    own = row(made.tasks_table("hiring"), "PCN as printed")
+    assert own["hired"].startswith("0.60") and own["share of the span"].startswith("0.200")
+    assert own["minus the best constant policy"].startswith("2.0") and own["learned"] == "no"
+    assert row(made.tasks_table("hiring"), "PCN")["learned"] == "yes"
+    assert "checked" in row(made.tasks_table("fraud"), "PCN")
+
+
+def test_identical_policies_act_in_the_environment_of_each_method() -> None:
+    numbers = {f"{pair}{half}": 0.0 for pair in (*pairs(0), "SP~SP") for half in ("", " same half")}
+    ours = level(0, **numbers)
+    made = report({Simple("hiring", IDENTICAL): ours, Simple("hiring", IDENTICAL, True): {**ours, "SP~EO": 0.7}})
+    told = claim_of(made, "go together").evidence.split("Identical random policies: ")[1]
+    first, second = told.split(f"; {PRINTED}: ")
+    assert "SP~EO 0.00" in first and "SP~EO 0.70" in second
+    assert "0.700" not in made.pairs_table("hiring")  # beside ours
+
+
+def test_tables_have_policies_of_both_environments_and_learners() -> None:
+    made = report()
+    assert "| never hires, as printed |" in made.misread_table()
+    assert all(f"| {name} |" in made.rates_table("hiring") for name in ("DQN", "never hires, as printed"))
+    assert made.table(5).splitlines()[0].endswith("| IF | CSC | IF, violations | CSC, true distances |")
+
+
+def test_histories_with_fewer_steps_are_a_limitation_if_there_are_any() -> None:
+    made = report()
+    assert "Discounted histories" not in made.limitations()
+    assert "Discounted histories" in replace(made, scale=replace(SCALE, steps=2)).limitations()
+
+
+def test_each_distance_has_its_own_consistency_and_one_row_of_training_episodes() -> None:
+    (own,) = tables()[4].values()
+    numbers = {
+        f"{span} {name}, {distance}": -55.0 if (name, distance) == ("CSC published", "HMOM") else -1.0
+        for span in ("best", "total", "worst")
+        for name in ("IF", "IF eq. 8", "CSC", "CSC published")
+        for distance in DISTANCES
+    }
+    lines = report({own: level(8, **numbers)}).table(4).splitlines()
+    (line,) = [line for line in lines if line.startswith("| R:SP, HMOM | ours, repaired |")]
+    assert [cell.strip() for cell in line.split("|")][-4] == "-55.0/-55.0/-55.0"
+    assert [line.split("|")[1].strip() for line in lines if "in training" in line] == ["R:SP, HEOM"]
+
+
+def test_the_picture_of_learning_has_the_learners(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: dict[str, Any] = {}
+    monkeypatch.setattr(figures, "course_plot", lambda panels, *_, **__: drawn.update(panels))
+    curve = level(8, **{f"learned R@{k}": 1.0 for k in range(1, 17)})
+    report({Learner(world, name): curve for world in WORLDS for name in LEARNERS})._learning_picture()
+    assert set(drawn["hiring, R a step"]) == {*LEARNERS}
+    assert set(drawn["hiring, R an episode"]) == {f"PCN, {method}" for method in (REPAIRED, PRINTED)}
 
 
 def test_a_number_is_averaged_over_the_settings_where_it_is_defined() -> None:

@@ -11,8 +11,10 @@ import pytest
 pytest.importorskip("torch")
 
 from fair_envs.baselines.pcn.rollouts import Random
+from fair_envs.baselines.pcn.single import SingleTraining, train_single
 from fair_envs.experiments.jobs import Job, run_cell
 from fair_envs.metrics.history import Discounted, Memory, SlidingWindow
+from fair_envs.reproduction.cimpean2025 import jobs
 from fair_envs.reproduction.cimpean2025.jobs import (
     AS_PRINTED,
     GROUPS,
@@ -22,6 +24,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     POINTS,
     Learner,
     LearnerCell,
+    PolicyTests,
     Simple,
     SimpleCell,
     TradeOffCell,
@@ -32,6 +35,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
 )
 from fair_envs.reproduction.cimpean2025.plays import (
     CELLS,
+    CHOSEN,
     GROUP_NOTIONS,
     MOST_FILLED,
     YARDSTICKS,
@@ -45,10 +49,11 @@ from fair_envs.reproduction.cimpean2025.plays import (
     realigned,
     sums_of_tests,
 )
-from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting, World
+from fair_envs.reproduction.cimpean2025.published import MEASURES, Setting, World, tables
 from fair_envs.reproduction.cimpean2025.results import Policies, across, correlated, numbers, read_found
 
 TINY = {"horizon": 30}
+SHORT = {"first_episodes": 4, "episodes": 4, "updates": 2}
 
 
 def policies(sums: object, steps: object, *, names: tuple[str, ...] = ("R", "SP"), **given: Any) -> Policies:
@@ -123,6 +128,27 @@ def test_numbers_of_single_policies_are_kept() -> None:
     assert (found["policy 1, test 1: total SP"], found["policy 0, test 1: steps"]) == (-6, 30)
 
 
+def test_shares_of_a_decision_are_means_and_those_of_the_chosen_policy_in_the_second_test() -> None:
+    kinds = np.zeros((2, 2, CELLS), int)
+    kinds[..., CHOSEN] = [[10, 20], [30, 60]]
+    kinds[..., 0] = 100 - kinds[..., CHOSEN]
+    found = numbers(policies_with_all(policies([[[1, 0], [5, 0]], [[2, 0], [2, 0]]], [[1, 1], [1, 1]], kinds=kinds)))
+    assert (found["acted"], found["top acted"]) == pytest.approx((0.3, 0.6))
+
+
+def test_single_policies_have_all_that_is_known_in_the_other_alignment() -> None:
+    rng = np.random.default_rng(0)
+    noise, limit, gap = rng.random((3, 2, 2, len(GROUP_NOTIONS)))
+    counts, others = rng.integers(1, 50, size=(2, 2, 2, CELLS))
+    other = {"other_gap": gap, "other_noise": noise, "other_limit": limit, "other_counts": others}
+    own = policies([[[1, -2], [3, -4]], [[5, 0], [5, -6]]], [[10, 30], [20, 20]], counts=counts, **other)
+    found = numbers(policies_with_all(own))
+    start, eo = "policy 1, test 0: misread", GROUP_NOTIONS.index("EO")
+    assert (found[f"{start} noise EO"], found[f"{start} limit EO"]) == (noise[1, 0, eo], limit[1, 0, eo])
+    assert found[f"{start} decisions 3"] == others[1, 0, 3]
+    assert found["policy 1, test 0: decisions 3"] == counts[1, 0, 3]
+
+
 def policies_with_all(own: Policies) -> Any:
     """Return a cell's result in which all other measures are 0."""
     from fair_envs.reproduction.cimpean2025.results import Found
@@ -173,6 +199,22 @@ def test_a_history_is_full_before_a_test_unless_it_keeps_too_much() -> None:
     assert factors == [1000, 10_000]
     thresholds = [filled_after(Discounted(1.0, threshold=own, minimum=100)) for own in (1e-3, 1e-5, 0.0)]
     assert thresholds == [1000, MOST_FILLED, MOST_FILLED]
+    assert filled_after(Discounted(1.0, threshold=1e-3, minimum=3000)) == 3000
+
+
+def test_a_test_is_filled_as_its_history_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PlayedError(Exception):
+        """Ends the test."""
+
+    def ended(*_: Any, fill: int, **__: Any) -> None:
+        raise PlayedError(fill)
+
+    monkeypatch.setattr(jobs, "played", ended)
+    own: dict[str, Any] = {"asked": ("SP",), "measures": {"SP": notion("SP", "hiring", "HEOM")}, "parameters": TINY}
+    memory = Discounted(1.0, threshold=0.0, minimum=100)
+    tests = PolicyTests(agent=lambda env, _: Random(env), policies=1, world="hiring", memory=memory, seed=0, **own)
+    with pytest.raises(PlayedError, match=str(MOST_FILLED)):
+        tests.arrays(episodes=2, decisions=0)
 
 
 def test_the_published_history_is_the_correct_one_with_persons_moved_by_a_step() -> None:
@@ -337,6 +379,49 @@ def test_a_training_keeps_what_its_policies_did_in_all_measures(objectives: tupl
     if objectives == ("R", "SP"):
         assert found["total CSC, HEOM"] == pytest.approx(found["total CSC"]) != found["total CSC, Bray-Curtis"]
         assert found["total CSC published, HEOM"] == pytest.approx(found["total CSC published"])
+
+
+@pytest.mark.parametrize("objectives", [("R",), ("R", "SP", "IF")])
+def test_the_training_episodes_of_all_policies_are_kept(
+    objectives: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "MOST_POLICIES", 2)
+    setting = Setting(world="hiring", objectives=objectives, window=100)
+    cell = TradeOffCell(setting=setting, seed=0, steps=400, episodes=2, training=SHORT, parameters=TINY)
+    result = read_found(run_cell(cell, tmp_path))
+    found = numbers(result)
+    assert list(result.objectives) == ["R", *cell.computed] and result.achieved.shape[1] == len(result.objectives)
+    if len(objectives) > 1:
+        assert found["found"] > found["policies"] and found["trained worst SP"] < found["trained best SP"] <= 0
+
+
+@pytest.mark.parametrize("printed", [False, True])
+def test_what_is_asked_for_is_found_in_the_vector_reward(printed: bool) -> None:
+    for setting in {own for groups in tables().values() for own in groups.values()}:
+        own = setting.as_printed if printed else setting
+        cell = TradeOffCell(setting=own, seed=0, steps=1, episodes=2)
+        names = ("R", *cell.computed)
+        assert [names[k] for k in cell.requested] == [name for name in own.objectives if name == "R"] + [*cell.asked]
+        assert len(names) == (8 if printed else 1 + max(1, len(cell.asked)))
+
+
+@pytest.mark.parametrize("name", [AS_PRINTED, "DQN"])
+def test_a_learner_as_printed_is_trained_and_tested_in_the_published_environment(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[SingleTraining] = []
+
+    def trained(settings: SingleTraining, **other: Any) -> Any:
+        given.append(settings)
+        return train_single(settings, **other)
+
+    monkeypatch.setattr(jobs, "train_single", trained)
+    cell = LearnerCell(arm=Learner("hiring", name), seed=0, steps=60, episodes=2, parameters=TINY)
+    found, printed = numbers(read_found(run_cell(cell, tmp_path))), name == AS_PRINTED
+    (settings,) = given
+    assert (settings.parameters.get("alignment") == "next_applicant") == printed
+    assert ("aligned SP" in found, "misread SP" in found) == (printed, not printed)
+    assert any(np.isfinite(found[f"learned R@{3 * (k + 1)}"]) for k in range(POINTS))
 
 
 def test_the_method_as_printed_trains_on_its_own_history_and_similarities(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from fair_envs.reproduction.grupen2022.jobs import (
     BY_NUMBER,
     DEALT,
     METHODS,
+    PLANNED,
     SCALES,
     SLOWER,
     TEAMS,
@@ -39,6 +40,7 @@ from fair_envs.reproduction.grupen2022.jobs import (
     TeamCell,
     TeamResult,
     cells,
+    numbers_of,
     read_team,
 )
 from fair_envs.reproduction.grupen2022.report import Report
@@ -56,6 +58,11 @@ FEW |= {"learning_starts": 60, "batch_size": 8, "buffer_size": 200, "actor": (8,
 def cells_of(scale: str) -> Mapping[str, Sequence[Any]]:
     """Return the cells of a scale, or of the small one with all arms, which are the same each time."""
     return cells(EVERY if scale == "every" else SCALES[scale])
+
+
+def test_a_cell_has_the_seed_of_its_training() -> None:
+    teams = [cell for group in cells_of("small").values() for cell in group if isinstance(cell, TeamCell)]
+    assert teams and all(cell.seed == cell.training.seed for cell in teams)
 
 
 def test_no_seed_is_one_of_the_earlier_run_or_of_the_pilots() -> None:
@@ -157,6 +164,13 @@ def test_a_training_is_tested_with_the_policy_of_each_speed_and_the_last_and_wit
     assert 0 < learned.seconds < 600  # a difference of two readings of the same clock
     last = (learned.plays[kept][0.8] for kept in ("of the speed", "last"))
     assert len({play.captors.tobytes() for play in last}) == 1  # the last level's policy is the last one
+
+
+def test_shared_networks_have_no_penalty(tmp_path: Path) -> None:
+    size: dict[str, Any] = {"speeds": (1.2, 0.8), "levels": (1.2, 0.8), **FEW}
+    shared = team_settings("FairPursuit-v0", preset="small", algorithm="fair-e", **size)
+    found = read_team(run_cell(TeamCell(training=shared, speeds=(1.2, 0.8), episodes=2), tmp_path))
+    assert found.penalties == {} and not any("penalty" in name for name in numbers_of(found))
 
 
 def test_what_the_penalty_does_is_measured(few: Any) -> None:
@@ -262,6 +276,15 @@ def test_numbers_are_those_of_the_plays() -> None:
     assert (found["captors 100 at 1"], found["captors 000 at 1"], found["last captors 100 at 1"]) == (300, 100, 100)
     assert found["dealt corrected at 1"] < 0 < found["dealt p at 1"]
     assert found["learned@1000"] == 0.5 and np.isnan(found["learned@2000"]) and found["learned@3000"] == 1
+
+
+def test_the_last_policy_with_dealt_roles_has_numbers_of_its_own() -> None:
+    plays = {"of the speed": (300, 50, 50), "last": (100, 0, 0), DEALT + "of the speed": (133, 133, 134)}
+    counts = {**plays, DEALT + "last": (30, 30, 40)}
+    found = numbers_of(TeamResult({name: {1.0: play(own)} for name, own in counts.items()}, np.zeros((0, 0)), 1.0))
+    shares = {name: found[f"{name}success at 1"] for name in ("", "last ", "dealt ", "dealt last ")}
+    assert shares == {"": 0.8, "last ": 0.2, "dealt ": 0.8, "dealt last ": 0.2}
+    assert found["dealt last captors 100 at 1"] == 30 and found["last captors 100 at 1"] == 100
 
 
 def test_a_long_learning_curve_is_thinned_without_losing_episodes() -> None:
@@ -514,6 +537,89 @@ def test_numbers_of_several_arms_are_corrected_for_their_number() -> None:
     assert paper.each_above({"a": strict}, 0)["a"].holds is True
     assert paper.each_above({name: strict for name in "abc"}, 0)["a"].holds is None
     assert paper.each_below({"a": clear}, 0)["a"].holds is False
+
+
+# ------------------------------------------------------------------------------------------------------- tables
+
+HALF = [(120, 70, 60), (70, 110, 70), (60, 70, 120)]  # no capture in half of the episodes
+
+
+def with_numbers(made: Report, name: str, numbers: Sequence[Mapping[str, float]]) -> Report:
+    """Return a report in which the seeds of an arm have other numbers too."""
+    rows = [
+        replace(row, numbers={**row.numbers, **own}) for row, own in zip(made.arms[name].rows, numbers, strict=True)
+    ]
+    return replace(made, arms={**made.arms, name: Arm(name, rows)})
+
+
+def unequal(counts: Sequence[Sequence[int]], seeds: int) -> Any:
+    """Return the deficit of unequal episodes of each seed."""
+    return np.array([measured(tuple(counts[k % len(counts)]))["corrected, unequal"] for k in range(seeds)])
+
+
+def cells_by_row(table: str) -> dict[str, list[str]]:
+    """Return the cells of a table by the first ones of its rows."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")]
+    return {name: own for name, *own in rows[2:]}
+
+
+def test_deficits_of_unequal_episodes_are_compared_where_the_claims_compare_deficits(tmp_path: Path) -> None:
+    half_below = {speed: FAIR if speed >= paper.FALLING else HALF for speed in SPEEDS}
+    made = report(tmp_path, {"Fair-ER 1": always(HALF), "Fair-E": half_below})
+    below = tables.show(welch(unequal(HALF, 10), unequal(SOMEWHAT, 20)))
+    assert made._less_unequal("Fair-ER 1", made.slow) == below
+    rows, up = cells_by_row(made.unequal_table().split("\n\n")[-1]), made.from_up(paper.SKILLED)
+    assert rows["Fair-ER 1"] == [below, made._less_unequal("Fair-ER 1", up)]
+    falling = made._less_unequal("Fair-E", made.from_up(paper.FALLING))
+    assert rows["Fair-E"][1] == falling != made._less_unequal("Fair-E", up)
+
+
+def test_the_rise_of_mutual_rewards_deficit_is_of_seeds_that_capture_in_both(tmp_path: Path) -> None:
+    seldom = [*SOMEWHAT, (60, 5, 5)]
+    made = report(tmp_path, {"mutual": {v: UNFAIR if v >= paper.FALLING else seldom for v in SPEEDS}})
+    slow, fast = (made.mean("mutual", paper.UNEQUAL, own) for own in (made.slow, made.from_up(paper.FALLING)))
+    both = np.arange(20) % 4 != 3
+    assert f"in both: {tables.show(mean_interval((slow - fast)[both]))}" in made.unequal_table()
+
+
+def test_a_seed_without_unequal_episodes_is_left_out_of_their_deficit(tmp_path: Path) -> None:
+    made = report(tmp_path)
+    first, *rest = made.arms["Fair-ER 1"].rows
+    first = replace(first, numbers={name: of for name, of in first.numbers.items() if "unequal" not in name})
+    made = replace(made, arms={**made.arms, "Fair-ER 1": Arm("Fair-ER 1", [first, *rest])})
+    assert len(made.deficit("Fair-ER 1", (0.8,), measure=paper.UNEQUAL)) == len(rest)
+    assert "nan" not in made._less_unequal("Fair-ER 1", made.slow) and "nan" not in made.unequal_table()
+
+
+def test_the_penalty_of_each_speed_is_shown_for_separate_networks(tmp_path: Path) -> None:
+    made = report(tmp_path)
+    for name in ("mutual", "Fair-ER 1"):
+        own = [{f"penalty at {speed:g}": speed for speed in SPEEDS}] * len(made.arms[name].rows)
+        made = with_numbers(made, name, own)
+    rows = cells_by_row(made.penalty_table().split("\n\n")[-1])
+    assert list(rows) == ["mutual", "Fair-ER 1"]
+    assert [cell[:4] for cell in rows["mutual"]] == [f"{speed:.2f}" for speed in SPEEDS]
+
+
+def test_the_last_policy_is_shown_by_seeds_success_and_deficit(tmp_path: Path) -> None:
+    last = [measured((300, 50, 50)), measured((20, 5, 5))] * 10
+    own = [{f"last {name} at 1": of for name, of in seed.items()} for seed in last]
+    made = with_numbers(report(tmp_path), "mutual", own)
+    success, deficit = (np.mean([seed[name] for seed in last]) for name in ("success", "corrected"))
+    count = paper._count(np.arange(20) < 10)
+    assert made._of_the_last("mutual", 1.0) == f"{count}; {success:.3f} / {deficit:.3f}"
+
+
+def test_the_page_says_which_speeds_and_episodes_and_which_numbers_of_the_figures(tmp_path: Path) -> None:
+    made = report(tmp_path)
+    text = made.runs()
+    assert "falls from 1.25 to 0.65 (the evader's" in text
+    assert f"at each speed, the planner {PLANNED}." in text and made.scale.episodes > PLANNED
+    lines = [line for part in made.sections().values() for line in part.splitlines() if line.startswith("| Fig.")]
+    for name, line in zip(("mutual", "Fair-E"), [line for line in lines if "Fig. 3a" in line], strict=True):
+        assert line.endswith(f"| {made._beside_floor(name, 'largest', 'largest floor', 1.0)} (its noise floor) |")
+    (four,) = [line for line in lines if "Fig. 4" in line]
+    assert all(f"{name} " in four for names in made.penalised.values() for name in names)
 
 
 # ------------------------------------------------------------------------------------------------- from end to end

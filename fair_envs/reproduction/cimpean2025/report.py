@@ -360,10 +360,12 @@ class Report(study.Report[Scale]):
                 seeds = {world: self.reached(world, of, method) for world, of in arms.items()}
                 own["PCN"] = fewer(seeds["fraud"], seeds["hiring"])
                 evidence.append(f"PCN {method}: {_counts(seeds)}")
-        for name, (_, method) in self.learners("hiring").items():
-            seeds = {world: self.reached(world, [self.learners(world)[name].arm], method) for world in self.worlds}
-            outcomes[method][name] = fewer(seeds["fraud"], seeds["hiring"])
-            evidence.append(f"{name}: {_counts(seeds)}")
+        learners = {world: self.learners(world) for world in self.worlds}
+        for name, (_, method) in learners["hiring"].items():
+            if name in learners["fraud"]:
+                seeds = {world: self.reached(world, [own[name].arm], method) for world, own in learners.items()}
+                outcomes[method][name] = fewer(seeds["fraud"], seeds["hiring"])
+                evidence.append(f"{name}: {_counts(seeds)}")
         return Claim(
             text="Fraud detection is harder than hiring",
             outcomes=outcomes,
