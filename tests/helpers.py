@@ -192,3 +192,9 @@ def earned(rewards: ArrayLike, active: ArrayLike) -> Transition:
         ended=np.zeros_like(played),
         episode=np.arange(len(played)),
     )
+
+
+def markdown_rows(table: str) -> list[list[str]]:
+    """Return the cells of a table in Markdown: its header, and its rows."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in (lines[0], *lines[2:])]

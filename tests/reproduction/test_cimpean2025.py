@@ -31,6 +31,7 @@ from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, YARDSTICKS
 from fair_envs.reproduction.cimpean2025.published import DISTANCES, Setting, World, tables
 from fair_envs.reproduction.claims import Claim
 from fair_envs.reproduction.study import PRINTED, REPAIRED
+from tests.helpers import markdown_rows
 from tests.jobs import run_here
 
 SEEDS = 5
@@ -416,8 +417,7 @@ def test_the_papers_rows_stand_beside_training_episodes_and_its_similarities() -
 
 def row(table: str, name: str) -> dict[str, str]:
     """Return a row of a table by its heads."""
-    lines = [line for line in table.splitlines() if line.startswith("|")]
-    head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    head, *rows = markdown_rows(table)
     (found,) = [own for own in rows if own[0] == name]
     return dict(zip(head, found, strict=True))
 
