@@ -14,7 +14,7 @@ from fair_envs.baselines.pcn.rollouts import Random
 from fair_envs.baselines.pcn.single import SingleTraining, train_single
 from fair_envs.experiments.jobs import Job, run_cell
 from fair_envs.metrics.history import Discounted, Memory, SlidingWindow
-from fair_envs.reproduction.cimpean2025 import jobs
+from fair_envs.reproduction.cimpean2025 import jobs, plays
 from fair_envs.reproduction.cimpean2025.jobs import (
     AS_PRINTED,
     GROUPS,
@@ -77,6 +77,12 @@ TWO = policies([[[1, -2], [3, -4]], [[5, 0], [5, -6]]], [[10, 30], [20, 20]])
 
 def found_of(cell: Job, folder: Path) -> Policies:
     return read_found(run_cell(cell, folder)).policies
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin tests after 100 decisions, where the histories are full, instead of 1000, which take most of the time."""
+    monkeypatch.setattr(plays, "FULL", 100)
 
 
 def simple(world: World, name: str, folder: Path, **given: Any) -> Mapping[str, float]:
@@ -292,6 +298,7 @@ def test_simple_hiring_policies_have_the_gaps_that_their_rules_make(tmp_path: Pa
     assert 0 < men["noise SP"] < 0.2 and 0 < men["misread noise SP"] < 0.2 < men["square SP at 500"] ** 0.5
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     ("world", "name", "acted"),
     [
@@ -331,6 +338,7 @@ def test_checking_large_amounts_lies_between_the_constant_policies(tmp_path: Pat
     assert shares == sorted(shares) and len(set(shares)) == 3
 
 
+@pytest.mark.usefixtures("brief")
 def test_each_training_seed_has_test_episodes_of_its_own(tmp_path: Path) -> None:
     arm = Simple("hiring", "correct decision")
     one, other = (found_of(SimpleCell(arm=arm, seed=k, episodes=2, parameters=TINY), tmp_path) for k in (0, 1))
@@ -345,6 +353,7 @@ def test_identical_policies_have_correlations_in_the_same_decisions_only(tmp_pat
     assert 0 < found["pooled SP"] < 0.05
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     "name",
     [  # the method as printed learns after 50,000 steps
@@ -362,11 +371,11 @@ def test_a_training_for_the_reward_alone_is_measured_like_a_simple_policy(name: 
     assert np.mean(curve[-5:]) > curve[0]
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("objectives", [("R", "SP", "IF"), ("SP",), ("R", "SP")])
 def test_a_training_keeps_what_its_policies_did_in_all_measures(objectives: tuple[str, ...], tmp_path: Path) -> None:
     setting = Setting(world="hiring", objectives=objectives, window=100)
-    learning = {"first_episodes": 4, "episodes": 4, "updates": 2}
-    cell = TradeOffCell(setting=setting, seed=0, steps=400, episodes=2, training=learning, parameters=TINY)
+    cell = TradeOffCell(setting=setting, seed=0, steps=400, episodes=2, training=SHORT, parameters=TINY)
     result = read_found(run_cell(cell, tmp_path))
     found = numbers(result)
     assert set(MEASURES) <= set(found) and found["steps"] == 30
@@ -381,6 +390,7 @@ def test_a_training_keeps_what_its_policies_did_in_all_measures(objectives: tupl
         assert found["total CSC published, HEOM"] == pytest.approx(found["total CSC published"])
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("objectives", [("R",), ("R", "SP", "IF")])
 def test_the_training_episodes_of_all_policies_are_kept(
     objectives: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -405,6 +415,7 @@ def test_what_is_asked_for_is_found_in_the_vector_reward(printed: bool) -> None:
         assert len(names) == (8 if printed else 1 + max(1, len(cell.asked)))
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("name", [AS_PRINTED, "DQN"])
 def test_a_learner_as_printed_is_trained_and_tested_in_the_published_environment(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -424,6 +435,7 @@ def test_a_learner_as_printed_is_trained_and_tested_in_the_published_environment
     assert any(np.isfinite(found[f"learned R@{3 * (k + 1)}"]) for k in range(POINTS))
 
 
+@pytest.mark.usefixtures("brief")
 def test_the_method_as_printed_trains_on_its_own_history_and_similarities(tmp_path: Path) -> None:
     setting = Setting(world="hiring", objectives=("R", "SP", "IF"), window=100).as_printed
     cell = TradeOffCell(setting=setting, seed=0, steps=1600, episodes=2, parameters=TINY)
@@ -440,14 +452,14 @@ def test_the_method_as_printed_trains_on_its_own_history_and_similarities(tmp_pa
     assert cell.requested == [0, 1, 2] and settings.non_domination == "all"
 
 
+@pytest.mark.usefixtures("brief")
 def test_equal_cells_give_equal_results(tmp_path: Path) -> None:
-    learning = {"first_episodes": 4, "episodes": 4, "updates": 2}
     cell = TradeOffCell(
         setting=Setting(world="hiring", objectives=("R", "SP"), window=50),
         seed=1,
         steps=300,
         episodes=2,
-        training=learning,
+        training=SHORT,
         parameters=TINY,
         decisions=100,
     )
