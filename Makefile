@@ -65,7 +65,7 @@ docs-serve: docs
 	$(BIN)/python -m http.server --directory $(SITE)
 
 clean:
-	rm -rf .venv .venv-* docs/_build docs/api docs/environments docs/leaderboard/index.md docs/leaderboard/Fair*.png .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist fair_envs.egg-info
+	rm -rf .venv .venv-* docs/_build docs/api docs/environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist fair_envs.egg-info
 	find baselines benchmarks fair_envs tests wrappers -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is written last, so an installation that broke off is taken up again.

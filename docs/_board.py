@@ -1,4 +1,4 @@
-"""Writes the leaderboard's page with one table that sorts and filters in the browser. An extension of Sphinx.
+"""Gives the leaderboard's page one table that sorts and filters in the browser. An extension of Sphinx.
 
 The page is that of `fair-envs leaderboard report`, made from the rows in `leaderboard/seeds.csv.gz`. The table is
 complete without its script, `_static/board.js`.

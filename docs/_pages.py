@@ -1,6 +1,6 @@
-"""Writes the pages of the website that come from the code: environments, the leaderboard, and the API reference.
+"""Writes the pages of the website that come from the code: environments and the API reference. Completes the others.
 
-An extension of Sphinx. The pages are written to `environments/`, `leaderboard/` and `api/` before every build.
+An extension of Sphinx. The pages are written to `environments/` and `api/` before every build.
 """
 
 import importlib
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from _board import FOLDER, index, leaderboard
+from _board import PAGE as BOARD
+from _board import index, leaderboard
 from rich.table import Table
 from rich.text import Text
 from sphinx.application import Sphinx
@@ -42,8 +43,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 def write_all() -> None:
     """Write all pages; files that did not change are left alone, so that the next build is fast."""
-    write("leaderboard/index.md", index(leaderboard()))
-    leaderboard().draw(FOLDER)
     write("environments/index.md", environments_index())
     for env_id in TABLE:
         write(f"environments/{env_id}.md", "\n\n".join(environment_page(env_id)))
@@ -98,9 +97,12 @@ def linked(text: str, prefix: str) -> str:
 
 
 def complete(app: Sphinx, name: str, source: list[str]) -> None:
-    """Give a page its title if it has none, links to pages of the website, and the pages of its folder as children."""
+    """Give a page its title if it has none, links to pages of the website, and the pages of its folder as children.
+
+    The leaderboard's page also gets the table that sorts.
+    """
     path = DOCS / name
-    text = linked(source[0], "")
+    text = linked(index(leaderboard()) if name == BOARD else source[0], "")
     if not text.startswith(("# ", "---\n")):
         text = f"# {path.parent.name}: {path.name}\n\n{text}"
     excluded = [DOCS / folder for folder in app.config.exclude_patterns]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fair_envs.experiments import tables
 from fair_envs.leaderboard.jobs import AGAIN
-from fair_envs.leaderboard.scores import Dominated, Score
+from fair_envs.leaderboard.scores import Dominated, Score, TaskBoard
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
@@ -32,14 +32,14 @@ class Answer:
         boards = self.standing.boards
         if not boards:
             return []
-        unscored = [f"{board.env_id}: {board.unscored}" for board in boards if board.unscored]
+        unscored = [board for board in boards if board.unscored]
         if self.standing.contenders:
             found = [*self._of_methods()]
         else:
             found = ["No task has scores." if len(unscored) == len(boards) else "No method has scores."]
         found.append(self._rules())
         if unscored:
-            found.append(f"**Which tasks have no scores?** {'; '.join(unscored)}.")
+            found.append(_unscored(unscored))
         cautions = {board.env_id: task_of(board.env_id).caution for board in boards}
         if told := [f"{env_id}: {caution}" for env_id, caution in cautions.items() if caution]:
             found.append(f"**What do good numbers not show?** {' '.join(told)}")
@@ -48,7 +48,7 @@ class Answer:
     def details(self) -> list[str]:
         """Return what the short answer leaves out."""
         found = [*self._other_methods()] if self.standing.contenders else []
-        if ahead := [f"{env_id} ({100 * part:.0f} % of `{rule}`)" for env_id, (rule, part) in self._ahead.items()]:
+        if ahead := self._ahead:
             found.append(f"**PPO against rules.** Above random, PPO reaches less than a rule on {', '.join(ahead)}.")
         return [*found, self._dominating()] if self.standing.boards else []
 
@@ -93,19 +93,23 @@ class Answer:
         yield (
             f"**Who pays?** With `{name}` instead of PPO, by 95 % intervals over seeds, the group that is worst off "
             f"{_changed(score, 'gain', 1)}; the group that is best off {_changed(score, 'loss', -1)}."
-            + "".join(self._without_scores())
+            + self._without_scores()
         )
 
-    def _without_scores(self) -> Iterator[str]:
-        """Yield with how many strengths of the first method the worst-off group gains or loses on unscored tasks."""
+    def _without_scores(self) -> str:
+        """Return with how many strengths of the first method the worst-off group gains or loses on unscored tasks."""
+        found = []
         for board in self.standing.boards:
             if board.unscored and (arms := board.of(self._first)):
                 changes = [board.levelling(arm).gain for arm in arms.values()]
                 gains, losses = sum(one.low > 0 for one in changes), sum(one.high < 0 for one in changes)
-                yield (
-                    f" On {board.env_id}, which has no scores, the group that is worst off gains with {gains} of "
-                    f"{len(changes)} strengths and loses with {losses}."
-                )
+                found.append(f"{board.env_id} {gains} and {losses} of {len(changes)}")
+        if not found:
+            return ""
+        return (
+            " On tasks without scores, the number of its strengths with which the group that is worst off gains, and "
+            f"with which it loses: {', '.join(found)}."
+        )
 
     def _sure(self) -> str:
         """Return how sure it is that the first method is the best one."""
@@ -149,10 +153,9 @@ class Answer:
         }
 
     @cached_property
-    def _ahead(self) -> dict[str, tuple[str, float]]:
-        """The best rule of the tasks on which PPO reaches less, and what part PPO reaches."""
-        boards = self.standing.boards
-        return {board.env_id: (board.best_rule, board.learned) for board in boards if board.learned < 1}
+    def _ahead(self) -> list[str]:
+        """The tasks on which PPO performs worse than a rule, and how much of it PPO reaches."""
+        return [f"{board.env_id}{board.behind_rule}" for board in self.standing.boards if board.behind_rule]
 
     # In detail --------------------------------------------------------------------------------------------------------
 
@@ -195,6 +198,15 @@ class Answer:
             "least as much, by means over seeds; *shown*: by intervals, it performs better"
             + (f": {'; '.join(found)}." if found else ".")
         )
+
+
+def _unscored(boards: Iterable[TaskBoard]) -> str:
+    """Return which tasks have no scores, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for board in boards:
+        reasons.setdefault(board.unscored, []).append(f"{board.env_id}{board.behind_rule}")
+    told = (f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+    return f"**Which tasks have no scores?** {'; '.join(told)}."
 
 
 def as_code(names: Iterable[str]) -> str:

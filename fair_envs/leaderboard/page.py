@@ -157,8 +157,9 @@ class Page:
         )
         for board in self.boards:
             yield f"## {board.env_id}"
-            task, missing = task_of(board.env_id), f"**No scores: {board.unscored}.**" if board.unscored else ""
-            yield " ".join(filter(None, [task.summary, task.caution, missing]))
+            why = f"**No scores: {board.unscored}{board.behind_rule}.**" if board.unscored else ""
+            task = task_of(board.env_id)
+            yield " ".join(filter(None, [task.summary, task.caution, why]))
             yield in_short(board, self.rows[board.env_id])
             yield f"![Performance against the gap]({board.env_id}.png)\n\n{TASK_CAPTION}"
             if table is None:

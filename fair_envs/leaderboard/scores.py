@@ -90,8 +90,8 @@ class TaskBoard:
             return "the reward-only method is not shown to perform better than random actions"
         if self.learned < LEARNED:
             return (
-                f"the reward-only method has not learned the task: it is {100 * self.learned:.0f} % of the way from "
-                f"random to the best rule that needs no ground truth ({self.best_rule})"
+                "the reward-only method has not learned the task, that is, above random, it reaches less "
+                f"than {100 * LEARNED:.0f} % of the best rule that needs no ground truth"
             )
         beyond = welch(self.reward_only.values("gap"), self.reward_only.values("limit"))
         if not p_value(beyond, 0, "greater") <= 0.025:
@@ -114,6 +114,11 @@ class TaskBoard:
             for arm in (self.random, self.reward_only, self.rules[self.best_rule])
         )
         return (own - random) / (rule - random) if rule > max(random, own) else 1.0
+
+    @property
+    def behind_rule(self) -> str:
+        """How much of the best rule the reward-only method reaches, in brackets; "": it is as good."""
+        return f" ({100 * self.learned:.0f} % of `{self.best_rule}`)" if self.learned < 1 else ""
 
     @property
     def base(self) -> Floats:

@@ -157,7 +157,7 @@ def test_a_task_that_was_not_learned_has_no_scores(own: float, scored: bool) -> 
     found = board({"ppo": (own, 0.4)})
     assert (found.unscored == "") is scored
     if not scored:
-        assert "is 67 % of the way from random to the best rule" in found.unscored and "max-reward" in found.unscored
+        assert "has not learned the task" in found.unscored and found.behind_rule == " (67 % of `max-reward`)"
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,9 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     shown = page(both, unscored)
     vars(shown)["boards"] = [both, unscored]  # the second task has other scripted policies
     lines = shown.lines()
-    assert "On FairHiring-v0, which has no scores, the group that is worst off gains with 1 of 1 strengths" in lines[3]
+    assert lines[3].endswith("gains, and with which it loses: FairHiring-v0 1 and 0 of 1.")
+    told = "FairHiring-v0 (0 % of `max-reward`): the reward-only method is not shown to perform better than random"
+    assert lines[5].startswith(f"**Which tasks have no scores?** {told}")
     assert unscored.matched() and "On 2 of 2 tasks, " in lines[4]
     assert "and gives every group at least as much (on FairHiring-v0: as every trained policy)." in lines[4]
     assert "FairLending-v0 (`max-reward`); FairHiring-v0 (`max-reward`)." in lines[4]

@@ -18,7 +18,7 @@ pytest.importorskip("myst_parser")
 pytest.importorskip("pydata_sphinx_theme")
 
 from fair_envs.leaderboard.board import Coverage
-from fair_envs.leaderboard.page import Page
+from fair_envs.leaderboard.page import PAGE, Page
 from tests import browser
 from tests.leaderboard.boards import board, page
 
@@ -51,6 +51,12 @@ def test_the_readme_has_the_answer_of_the_stored_leaderboard(pages: Any) -> None
     assert complete in about and f" {seeds} seeds" in about
     assert answer == "\n".join(f"* {line}" for line in found.answer.lines())
     assert picture.endswith("](docs/leaderboard/scores.png)")
+
+
+def test_the_stored_page_is_made_from_the_stored_rows(pages: Any) -> None:
+    found, folder = pages.leaderboard(), DOCS / "leaderboard"
+    assert (folder / PAGE).read_text() == "\n\n".join(found.parts()) + "\n"
+    assert {path.stem for path in folder.glob("*.png")} == {"scores", *(board.env_id for board in found.boards)}
 
 
 @pytest.fixture(scope="module")
