@@ -7,11 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("moocore")
 
+from fair_envs.assessment import evaluate
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, SeedRow, read_rows, write_rows
@@ -82,6 +84,18 @@ def test_a_stored_policy_plays_the_same_again_to_the_bit(out: Path, row: str) ->
 def test_a_policy_that_is_trained_again_is_the_same(out: Path) -> None:
     found = board.verify("FairLending-v0/parity/0.25/0", out, retrain=True)
     assert found.same and found.trained
+
+
+def test_a_hash_leaves_out_what_evaluations_got_later_and_notices_every_other_bit() -> None:
+    found = evaluate(TASK, "random", episodes=2, parameters={"horizon": 20})
+    sections = [row.section for row in found.rows]
+    assert "selection" in sections
+    earlier = replace(found, rows=tuple(row for row in found.rows if row.section != "selection"))
+    assert jobs.fingerprint(earlier) == jobs.fingerprint(found)
+    first, *others = found.rows
+    other = first._replace(estimate=replace(first.estimate, value=np.nextafter(first.value, np.inf)))
+    assert first.section == "performance" and other.value != first.value
+    assert jobs.fingerprint(replace(found, rows=(other, *others))) != jobs.fingerprint(found)
 
 
 def test_a_changed_result_is_noticed(out: Path, tmp_path: Path) -> None:

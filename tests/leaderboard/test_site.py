@@ -17,7 +17,7 @@ pytest.importorskip("latex2mathml")
 pytest.importorskip("myst_parser")
 pytest.importorskip("pydata_sphinx_theme")
 
-from fair_envs.leaderboard.board import Coverage
+from fair_envs.leaderboard.board import Coverage, verify
 from fair_envs.leaderboard.page import PAGE, Page
 from tests import browser
 from tests.leaderboard.boards import board, page
@@ -57,6 +57,10 @@ def test_the_stored_page_is_made_from_the_stored_rows(pages: Any) -> None:
     found, folder = pages.leaderboard(), DOCS / "leaderboard"
     assert (folder / PAGE).read_text() == "\n\n".join(found.parts()) + "\n"
     assert {path.stem for path in folder.glob("*.png")} == {"scores", *(board.env_id for board in found.boards)}
+
+
+def test_this_version_of_the_code_plays_a_stored_row_to_the_bit() -> None:
+    assert verify("FairHiring-v0/graduates/0", DOCS / "leaderboard").same
 
 
 @pytest.fixture(scope="module")
