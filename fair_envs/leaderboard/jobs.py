@@ -472,7 +472,7 @@ def numbers_of(found: Evaluation) -> dict[str, float]:
 
 
 def fingerprint(found: Evaluation) -> str:
-    """Return a hash of the numbers of an evaluation but `LATER`, which differs if any bit of one of them does."""
+    """Return a hash of every bit of the numbers of an evaluation, without the sections `LATER`."""
     bits = [[*row.key, float(row.value).hex()] for row in found.rows if row.section not in LATER]
     return hashlib.sha256(json.dumps(bits).encode()).hexdigest()[:16]
 
