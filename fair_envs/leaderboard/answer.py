@@ -9,7 +9,7 @@ import numpy as np
 
 from fair_envs.experiments import tables
 from fair_envs.leaderboard.jobs import AGAIN
-from fair_envs.leaderboard.scores import Dominated, Score, TaskBoard
+from fair_envs.leaderboard.scores import LEARNED, Dominated, Score, TaskBoard
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
@@ -155,7 +155,7 @@ class Answer:
     @cached_property
     def _ahead(self) -> list[str]:
         """The tasks on which PPO performs worse than a rule, and how much of it PPO reaches."""
-        return [f"{board.env_id}{board.behind_rule}" for board in self.standing.boards if board.behind_rule]
+        return [f"{board.env_id}{behind}" for board in self.standing.boards if (behind := board.behind_rule())]
 
     # In detail --------------------------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ def _unscored(boards: Iterable[TaskBoard]) -> str:
     """Return which tasks have no scores, by the reason."""
     reasons: dict[str, list[str]] = {}
     for board in boards:
-        reasons.setdefault(board.unscored, []).append(f"{board.env_id}{board.behind_rule}")
+        reasons.setdefault(board.unscored, []).append(f"{board.env_id}{board.behind_rule(below=LEARNED)}")
     told = (f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
     return f"**Which tasks have no scores?** {'; '.join(told)}."
 

@@ -25,6 +25,7 @@ from fair_envs.leaderboard.jobs import (
 )
 from fair_envs.leaderboard.rows import COLUMNS, Row, as_json, markdown, rows_of
 from fair_envs.leaderboard.scores import (
+    LEARNED,
     Levelling,
     TaskBoard,
     TaskScore,
@@ -157,7 +158,7 @@ class Page:
         )
         for board in self.boards:
             yield f"## {board.env_id}"
-            why = f"**No scores: {board.unscored}{board.behind_rule}.**" if board.unscored else ""
+            why = f"**No scores: {board.unscored}{board.behind_rule(below=LEARNED)}.**" if board.unscored else ""
             task = task_of(board.env_id)
             yield " ".join(filter(None, [task.summary, task.caution, why]))
             yield in_short(board, self.rows[board.env_id])

@@ -115,10 +115,9 @@ class TaskBoard:
         )
         return (own - random) / (rule - random) if rule > max(random, own) else 1.0
 
-    @property
-    def behind_rule(self) -> str:
-        """How much of the best rule the reward-only method reaches, in brackets; "": it is as good."""
-        return f" ({100 * self.learned:.0f} % of `{self.best_rule}`)" if self.learned < 1 else ""
+    def behind_rule(self, *, below: float = 1.0) -> str:
+        """Return how much of the best rule the reward-only method reaches, in brackets; "": it reaches ``below``."""
+        return f" ({100 * self.learned:.0f} % of `{self.best_rule}`)" if self.learned < below else ""
 
     @property
     def base(self) -> Floats:

@@ -157,7 +157,7 @@ def test_a_task_that_was_not_learned_has_no_scores(own: float, scored: bool) -> 
     found = board({"ppo": (own, 0.4)})
     assert (found.unscored == "") is scored
     if not scored:
-        assert "has not learned the task" in found.unscored and found.behind_rule == " (67 % of `max-reward`)"
+        assert "has not learned the task" in found.unscored and found.behind_rule() == " (67 % of `max-reward`)"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +179,9 @@ def test_a_task_without_learning_or_without_unfairness_has_no_scores() -> None:
     assert board().unscored == ""
     assert "better than random" in board(ppo=(0.0, 0.4)).unscored
     assert "beyond noise" in board(ppo=(1.0, 0.015)).unscored
+    learned = board(ppo=(0.8, 0.015))
+    assert "beyond noise" in learned.unscored and learned.behind_rule() == " (89 % of `max-reward`)"
+    assert "max-reward" not in page(learned).lines()[-1] and "beyond noise" in page(learned).lines()[-1]
 
 
 def test_scores_are_over_the_scored_tasks_and_the_best_comes_first() -> None:
