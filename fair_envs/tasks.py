@@ -539,6 +539,8 @@ for _task in (
         long=team_and_qualified,
         rate=TRUE_POSITIVE,
         scripted=("correct", "graduates", "random-rate", "alternate"),
+        caution="With the default parameters, hiring everyone with a degree (graduates) has no gap and earns more than "
+        "PPO: a small gap does not show that a policy judges people well.",
     ),
     Task(
         env_id="FairFraud-v0",
@@ -547,6 +549,9 @@ for _task in (
         long=kept_customers,
         rate=TRUE_NEGATIVE,
         scripted=("always", "random-rate", "above-amount"),
+        caution="With the default parameters, letting every payment through (always) has no gap and earns more than "
+        "PPO. The noise floor is for payments that are judged one by one: a policy that judges all payments of a card "
+        "alike has larger gaps by chance.",
     ),
     Task(
         env_id="FairLending-v0",
@@ -578,8 +583,8 @@ for _task in (
         rate=HEALTHY,
         scripted=("most-neighbours", "random-susceptible", "nobody"),
         massager="fair_envs.baselines.tasks.epidemic:EpidemicMassager",
-        caution="A small gap of vaccinations does not show that anyone is protected: vaccinating no one (nobody) has "
-        "none.",
+        caution="A small gap of vaccinations, the short-term measure, does not show that anyone is protected: if no "
+        "one is vaccinated (nobody), it is 0.",
     ),
     Task(
         env_id="FairCollege-v0",

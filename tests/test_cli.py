@@ -106,7 +106,8 @@ def test_a_page_shows_the_task_and_describes_the_scripted_policies() -> None:
 
 
 def test_a_page_shows_what_good_numbers_do_not_show() -> None:
-    assert "caution A small gap of vaccinations does not show" in Said("show", "FairEpidemic-v0").flat
+    said = Said("show", "FairEpidemic-v0")
+    assert "caution A small gap of vaccinations, the short-term measure, does not show" in said.flat
 
 
 def test_a_users_environment_has_a_page_and_a_column_of_methods() -> None:

@@ -24,7 +24,7 @@ Folder = Annotated[Path, typer.Option("--out", help="Folder of the leaderboard."
 def leaderboard(
     context: typer.Context,
     scale: Annotated[
-        str, typer.Option(metavar="smoke|small|full", help="About five minutes, about 20 CPU hours, or for a cluster.")
+        str, typer.Option(metavar="smoke|small|full", help="About five minutes, about 24 CPU hours, or for a cluster.")
     ] = "smoke",
     out: Annotated[Path | None, typer.Option(help="Folder of the results; default: runs/leaderboard-SCALE.")] = None,
     task: Annotated[

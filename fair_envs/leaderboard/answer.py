@@ -1,18 +1,21 @@
-"""The leaderboard's answer: which method, how sure that is, what it costs, who pays, and where a rule does as well."""
+"""The leaderboard's answer: where a rule does as well, which method, how sure that is, what it costs, and who pays."""
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from fair_envs.experiments import tables
-from fair_envs.leaderboard.jobs import AGAIN
-from fair_envs.leaderboard.scores import LEARNED, Dominated, Score, TaskBoard
+from fair_envs.leaderboard.jobs import AGAIN, ArmKey
+from fair_envs.leaderboard.scores import LEARNED, Dominated, Levelling, Score, TaskBoard
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
+
+FEW = 4  # methods that are named where several are close
 
 
 @dataclass(frozen=True)
@@ -28,16 +31,16 @@ class Answer:
     all_tasks: bool = True
 
     def lines(self) -> list[str]:
-        """Return the short answer: which method, how sure that is, what it costs, who pays, and what rules can do."""
+        """Return the short answer: what rules can do, which method, how sure that is, what it costs, and who pays."""
         boards = self.standing.boards
         if not boards:
             return []
         unscored = [board for board in boards if board.unscored]
+        found = [self._rules()]
         if self.standing.contenders:
-            found = [*self._of_methods()]
+            found += self._of_methods()
         else:
-            found = ["No task has scores." if len(unscored) == len(boards) else "No method has scores."]
-        found.append(self._rules())
+            found.append("No task has scores." if len(unscored) == len(boards) else "No method has scores.")
         if unscored:
             found.append(_unscored(unscored))
         cautions = {board.env_id: task_of(board.env_id).caution for board in boards}
@@ -48,7 +51,7 @@ class Answer:
     def details(self) -> list[str]:
         """Return what the short answer leaves out."""
         found = [*self._other_methods()] if self.standing.contenders else []
-        if ahead := self._ahead:
+        if ahead := [f"{board.env_id}{board.behind_rule()}" for board in self._ahead]:
             found.append(f"**PPO against rules.** Above random, PPO reaches less than a rule on {', '.join(ahead)}.")
         return [*found, self._dominating()] if self.standing.boards else []
 
@@ -71,77 +74,112 @@ class Answer:
         name, score, standing = self._first, self._score, self.standing
         tasks = f"over {score.tasks} tasks" if score.tasks > 1 else "on one task"
         again = standing.scores.get(AGAIN)
-        chance = "" if again is None else f" (PPO with other seeds has {again.area.value:.2f}, by chance)"
+        own = "" if again is None else f" (PPO with other seeds has {again.area.value:.2f}: worse runs count as 0)"
         which = (
-            f"**Which method?** If you can try several strengths on your own problem, use `{name}`: its mean area is "
-            f"{_short(score.area)} {tasks}. The *area* says how much of PPO's gap is closed, and how much performance "
-            f"kept: it is 0 for the means of reward-only PPO{chance}, and 1 for PPO's performance without a gap."
+            f"**Which method?** If you can try several strengths on your own problem, begin with `{name}`: its mean "
+            f"area is {_short(score.area)} {tasks}. The *area* says how much of PPO's gap is closed, and how much "
+            f"performance kept: it is 0 for the means of reward-only PPO{own}, and 1 for PPO's performance without a "
+            "gap."
         )
         if steady := standing.steady:
-            own, close = standing.contenders[steady], standing.steady_rivals
-            strength = "" if own.steadiest is None else f" with the strength {own.steadiest:g}"
+            one, close = standing.contenders[steady], standing.steady_rivals
+            strength = "" if one.steadiest is None else f" with the strength {one.steadiest:g}"
             which += f" If you must use one strength for all tasks, use `{steady}`{strength} "
-            which += f"(area {own.area_of_one.value:.2f}" + (
+            which += f"(area {one.area_of_one.value:.2f}" + (
                 f"; not clearly worse: {as_code(close)})." if close else ")."
             )
         yield which
-        yield self._sure()
+        yield f"**How sure is that?** {' '.join(self._sure())}"
         yield (
             f"**What does it cost?** With `{name}`, performance is {_span(score, 'performance')} (random 0 %, PPO 100 "
             f"%). The gap above noise is {_span(score, 'unfairness')} (none 0 %, PPO's 100 %)."
         )
+        changes = {env_id: one.levels for env_id, one in score.of_tasks.items()}
         yield (
-            f"**Who pays?** With `{name}` instead of PPO, by 95 % intervals over seeds, the group that is worst off "
-            f"{_changed(score, 'gain', 1)}; the group that is best off {_changed(score, 'loss', -1)}."
-            + self._without_scores()
+            f"**Who pays?** With `{name}` instead of PPO, by 95 % intervals over seeds (not corrected for their "
+            f"number), the group that is worst off {_changed(changes, 'worst')}; the group that is best off "
+            f"{_changed(changes, 'best')}.{self._without_scores()}"
         )
 
     def _without_scores(self) -> str:
-        """Return with how many strengths of the first method the worst-off group gains or loses on unscored tasks."""
+        """Return with which strengths of the first method a group gains or loses on tasks without scores."""
         found = []
         for board in self.standing.boards:
             if board.unscored and (arms := board.of(self._first)):
-                changes = [board.levelling(arm).gain for arm in arms.values()]
-                gains, losses = sum(one.low > 0 for one in changes), sum(one.high < 0 for one in changes)
-                found.append(f"{board.env_id} {gains} and {losses} of {len(changes)}")
-        if not found:
-            return ""
-        return (
-            " On tasks without scores, the number of its strengths with which the group that is worst off gains, and "
-            f"with which it loses: {', '.join(found)}."
-        )
+                changes = {key: board.levelling(arm) for key, arm in arms.items()}
+                told = [
+                    f"the {side}-off group {word}{_with(turned)}"
+                    for side, (word, turn) in product(Levelling._fields, (("gains", 1), ("loses", -1)))
+                    if (turned := [key for key, one in changes.items() if _turn(getattr(one, side)) == turn])
+                ]
+                found.append(f"{board.env_id}: {', '.join(told) or 'no clear change'}")
+        return f" On tasks without scores: {'; '.join(found)}." if found else ""
 
-    def _sure(self) -> str:
-        """Return how sure it is that the first method is the best one."""
+    def _sure(self) -> Iterator[str]:
+        """Yield how sure it is that the first method is the best one."""
         standing, boards = self.standing, self.standing.boards
-        text = "**How sure is that?** "
+        pairs = f"corrected for the number of pairs of methods, {standing.pairs}"
         if standing.rivals:
-            text += f"Not clearly worse than `{self._first}`: {as_code(standing.rivals)} (corrected for all pairs). "
+            yield f"Not clearly worse than `{self._first}`: {as_code(standing.rivals)} ({pairs})."
         elif len(standing.ranked) > 1:
-            text += "All other ranked methods are clearly worse (corrected for all pairs). "
+            yield f"All other ranked methods are clearly worse ({pairs})."
+        if others := self._of_other_tasks():
+            yield f"With other tasks, another method is first: {', '.join(others)}."
         alone = [board.env_id for board in boards if board.env_id in self._score.of_tasks and not board.matched()]
         if 0 < len(alone) < self._score.tasks:
-            text += f"Where no simple rule does as well ({', '.join(alone)}), `{standing.first_on(alone)}` has the "
-            text += "largest area. "
+            largest = [f"`{name}` {area:.2f}" for name, area in [*standing.areas_on(alone).items()][:FEW]]
+            yield (
+                f"On the tasks with scores where no simple rule does as well ({', '.join(alone)}), the largest areas "
+                f"are: {', '.join(largest)}."
+            )
+        several = [board for board in boards if task_of(board.env_id).rules().multi_agent]
+        if several and all(board.unscored for board in several):
+            yield "No task with several agents has scores, so the areas are about single decision-makers."
         seeds = " or ".join(map(str, sorted({board.reward_only.seeds for board in boards})))
-        return f"{text}Intervals are about {seeds} training seeds; they do not say what happens on other tasks."
+        yield f"Intervals are about {seeds} training seeds; they do not say what happens on other tasks."
+
+    def _of_other_tasks(self) -> list[str]:
+        """Return which method is first without a task, or with a task that has no scores, where it is another one."""
+        tasks, found = list(self._score.of_tasks), []
+        changed = [("without", env_id, [one for one in tasks if one != env_id]) for env_id in tasks if len(tasks) > 2]
+        more = [board.env_id for board in self.standing.boards if board.unscored and board.has_areas]
+        changed += [("with", env_id, [*tasks, env_id]) for env_id in more]
+        for word, env_id, of in changed:
+            areas = self.standing.areas_on(of)
+            first = next(iter(areas), self._first)
+            if first != self._first and self._first in areas:
+                found.append(
+                    f"`{first}` {word} {env_id} ({areas[first]:.2f}; `{self._first}` {areas[self._first]:.2f})"
+                )
+        return found
 
     def _rules(self) -> str:
         """Return where simple rules do about as well as the best trained method, or better than others."""
-        matched = {board.env_id: board.matched() for board in self.standing.boards}
-        found = [f"{env_id} ({as_code(names)})" for env_id, names in matched.items() if names]
-        text = (
-            f"**Where does a simple rule do about as well?** {self._on(found)}, a scripted rule without "
-            "access to the truth about people does about as well as the best trained method, or better"
+        boards = [board for board in self.standing.boards if board.matched()]
+        scored, others = (
+            [_with_rules(board) for board in boards if bool(board.unscored) == no] for no in (False, True)
         )
-        text += f": {'; '.join(found)}." if found else "."
+        text = (
+            f"**Where does a simple rule do about as well?** {self._on(boards)}, a scripted rule without access to the "
+            "truth about people has about the performance and the gap of the best trained method, or better ones"
+        )
+        told = [", ".join(scored)] if scored else []
+        if others:
+            told.append(
+                f"on tasks without scores, where the trained policy with the highest performance counts as the best, "
+                f"whatever its gap: {', '.join(others)}"
+            )
+        text += f": {'; '.join(told)}." if told else "."
+        most = {env_id: name for env_id, (name, found) in self._dominated.items() if found.arms == found.of}
+        matched = {board.env_id for board in boards}
+        if larger := [f"{env_id} (`{name}`)" for env_id, name in most.items() if env_id not in matched]:
+            text += (
+                f" On {', '.join(larger)}, a rule performs at least as well as every trained policy and gives every "
+            )
+            text += "group at least as much, but with a larger gap than the best."
         if ahead := self._ahead:
-            text += f" On {len(ahead)}, PPO itself performs worse than a rule."
-        if most := self._dominated:
-            text += f" On {len(most)}, a rule performs at least as well as some trained policies and gives every group "
-            text += "at least as much"
-            every = [env_id for env_id, (_, found) in most.items() if found.arms == found.of]
-            text += f" (on {', '.join(every)}: as every trained policy)." if every else "."
+            shown = sum(board.shown_behind for board in ahead)
+            text += f" {self._on(ahead)}, PPO itself performs worse than a rule (shown on {shown})."
         return text
 
     @cached_property
@@ -153,9 +191,9 @@ class Answer:
         }
 
     @cached_property
-    def _ahead(self) -> list[str]:
-        """The tasks on which PPO performs worse than a rule, and how much of it PPO reaches."""
-        return [f"{board.env_id}{behind}" for board in self.standing.boards if (behind := board.behind_rule())]
+    def _ahead(self) -> list[TaskBoard]:
+        """The tasks on which PPO performs worse than a rule, by means over seeds."""
+        return [board for board in self.standing.boards if board.behind_rule()]
 
     # In detail --------------------------------------------------------------------------------------------------------
 
@@ -165,17 +203,8 @@ class Answer:
         by_task = f"**By task.** The area of `{name}` is {_span(score, 'area')}."
         if standing.rivals:
             lowest = ", ".join(f"`{one}` ({_end(standing.contenders[one], 'area', min)})" for one in standing.rivals)
-            by_task += (
-                " Of the methods that are not clearly worse (Bonferroni's correction for all pairs), the lowest areas "
-                f"are: {lowest}."
-            )
+            by_task += f" Of the methods that are not clearly worse, the lowest areas are: {lowest}."
         yield by_task
-        tasks = list(score.of_tasks)
-        if len(tasks) > 2:
-            without = {task: standing.first_on([one for one in tasks if one != task]) for task in tasks}
-            others = [f"`{first}` (without {task})" for task, first in without.items() if first != name]
-            told = ", ".join(others) or f"`{name}` all the same"
-            yield f"**Without a task.** If one is left out, the first is {told}."
         if steady := standing.steady:
             own, *others = (f"`{one}` {_one(standing.contenders[one])}" for one in (steady, *standing.steady_rivals))
             text = f"**One strength for all tasks.** {own}"
@@ -185,6 +214,9 @@ class Answer:
             yield f"**Not ranked**, because they run on fewer tasks: {as_code(fewer)}" + (
                 f" (larger mean area than `{name}` on their tasks: {as_code(better)})." if better else "."
             )
+        known = dict.fromkeys(one for board in standing.boards for one in board.methods)
+        if without := [one for one in known if one not in standing.contenders]:
+            yield f"**No scores**, because they only run on tasks without scores: {as_code(without)}."
 
     def _dominating(self) -> str:
         """Return where a simple rule is better for everyone than trained arms."""
@@ -231,23 +263,28 @@ def _one(score: Score) -> str:
     return f"{strength_text(score.steadiest, after=' ')}({score.area_of_one.value:.2f}{with_worst})"
 
 
-def _changed(score: Score, name: str, better: int) -> str:
-    """Return on how many tasks a group gains, and on which it loses, by intervals.
+def _turn(change: Estimate) -> int:
+    """Return 1 if a number is shown to rise, -1 if it is shown to fall, otherwise 0."""
+    return int(change.low > 0) - int(change.high < 0)
 
-    Args:
-        score: The scores of the method.
-        name: The field of `Levelling`.
-        better: 1 if larger numbers are better for the group, -1 if they are worse.
-    """
-    found: dict[int, list[str]] = {1: [], -1: []}
-    for env_id, one in score.of_tasks.items():
-        change: Estimate = getattr(one.levels, name)
-        for sign, shown in ((1, change.low > 0), (-1, change.high < 0)):
-            if shown:
-                found[sign * better].append(env_id)
-    less = found[-1]
-    told = f" ({', '.join(less)})" if less else ""
-    return f"gains on {len(found[1])} of {score.tasks} tasks and loses on {len(less) or 'none'}{told}"
+
+def _changed(changes: Mapping[str, Levelling], side: str) -> str:
+    """Return on how many tasks a group, a field of `Levelling`, gains, and on which it loses, by intervals."""
+    turns = {task: _turn(getattr(one, side)) for task, one in changes.items()}
+    gains, losses = ([task for task, turn in turns.items() if turn == sign] for sign in (1, -1))
+    told = f" ({', '.join(losses)})" if losses else ""
+    return f"gains on {len(gains)} of {len(changes)} tasks and loses on {len(losses) or 'none'}{told}"
+
+
+def _with(keys: Iterable[ArmKey]) -> str:
+    """Return the strengths of arms, as the end of a sentence."""
+    found = [strength for key in keys if (strength := strength_text(key.strength))]
+    return f" with {' and '.join(found)}" if found else ""
+
+
+def _with_rules(board: TaskBoard) -> str:
+    """Return a task, and the rules that do about as well as its best trained method."""
+    return f"{board.env_id} ({as_code(board.matched())})"
 
 
 def _span(score: Score, name: str) -> str:
@@ -257,7 +294,8 @@ def _span(score: Score, name: str) -> str:
 
 def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
     """Return the number of `TaskScore` that is the lowest (`min`) or highest (`max`), and on which task."""
-    numbers = {env_id: getattr(one, name) for env_id, one in score.of_tasks.items()}
+    found = {env_id: getattr(one, name) for env_id, one in score.of_tasks.items()}
+    numbers = {env_id: one.value if isinstance(one, Estimate) else one for env_id, one in found.items()}
     known = {env_id: number for env_id, number in numbers.items() if not np.isnan(number)}
     if not known:
         return "undefined"

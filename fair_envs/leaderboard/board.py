@@ -63,7 +63,7 @@ def run(
     folder, or of a folder in ``merge_from``, are not run again.
 
     Args:
-        scale: ``"smoke"`` (minutes), ``"small"`` (about 20 CPU hours) or ``"full"`` (for a cluster).
+        scale: ``"smoke"`` (minutes), ``"small"`` (about 24 CPU hours) or ``"full"`` (for a cluster).
         out: A new folder, or that of the same leaderboard.
         jobs: Number of cells that run in parallel.
         engine: The engine that runs them, see `fair_envs.experiments.executors`.

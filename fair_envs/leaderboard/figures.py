@@ -1,6 +1,6 @@
 """The leaderboard's figures: the scores of the methods, and performance against the gap on each task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from fair_envs.assessment.plots import INK, dot_plot, save_figure, subplots
 from fair_envs.leaderboard.jobs import RANDOM, REWARD_ONLY
 from fair_envs.leaderboard.rows import BOUND, Row
-from fair_envs.leaderboard.scores import Score, TaskBoard
+from fair_envs.leaderboard.scores import Score, TaskBoard, TaskScore
 from fair_envs.metrics import Estimate
 
 LINES = ("o-", "s--", "^:")  # markers and lines of methods; the colours repeat after ten
@@ -32,6 +32,18 @@ def draw_scores(found: Mapping[str, Score], path: Path) -> None:
         for field, title in titles.items()
     }
     dot_plot(panels, path, label="mean over tasks", lines=(0.0, 1.0), one_unit=False)
+
+
+def draw_tasks(
+    found: Mapping[str, Score], numbers: Callable[[TaskScore], Mapping[str, Estimate]], path: Path, **given: Any
+) -> None:
+    """Save numbers of the methods on each task with scores as dots with intervals; ``given`` is for `dot_plot`."""
+    tasks = dict.fromkeys(env_id for one in found.values() for env_id in one.of_tasks)
+    panels = {
+        env_id: {name: numbers(one.of_tasks[env_id]) for name, one in found.items() if env_id in one.of_tasks}
+        for env_id in tasks
+    }
+    dot_plot(panels, path, one_unit=False, **given)
 
 
 def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:

@@ -1,6 +1,6 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +13,9 @@ from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, made_by, write_rows
 from fair_envs.leaderboard.answer import Answer, as_code, strength_text
 from fair_envs.leaderboard.board import Coverage, arms_in, coverage, scaled, verified_entry
 from fair_envs.leaderboard.controls import Control, check, controls
-from fair_envs.leaderboard.figures import draw_scores, draw_task
+from fair_envs.leaderboard.figures import draw_scores, draw_task, draw_tasks
 from fair_envs.leaderboard.jobs import (
+    AGAIN,
     REWARD_ONLY,
     UNITS,
     ArmKey,
@@ -43,6 +44,16 @@ PAGE = "index.md"
 SCORES_CAPTION = (
     "Means over tasks with 95 % intervals over training seeds, best first; methods that run on fewer tasks stand last. "
     "Dotted: 0 and 1. *ppo again* is PPO with other seeds: its distance from PPO is chance."
+)
+AREAS_CAPTION = (
+    "On tasks with scores, means over seeds with 95 % intervals of the bootstrap. On some tasks, a simple rule does "
+    "about as well: see the last column of the table above."
+)
+CHANGES_CAPTION = (
+    "How the rates of the worst-off and of the best-off group change, compared with reward-only PPO, at the strength "
+    "that is best on the task; with 95 % intervals over seeds, not corrected for their number. In the table below: "
+    "worst-off / best-off, bold if the interval excludes 0. If the best-off group loses and the worst-off group does "
+    "not gain, a method levels down."
 )
 TASK_CAPTION = (
     "Better is up (performance) and to the left (a smaller gap). A line joins the strengths of a method, from weak to "
@@ -114,7 +125,11 @@ class Page:
         """Write the figures."""
         with progress_bar("drawing", total=len(self.boards) + 1, unit="figures", shown=progress) as advance:
             if self.standing.contenders:
-                draw_scores(self.standing.scores, out / "scores.png")
+                found = self.standing.scores
+                draw_scores(found, out / "scores.png")
+                draw_tasks(found, lambda one: {"": one.area}, out / "areas.png", label="area", lines=(0.0, 1.0))
+                label = "change of the group's rate, in the unit of the task"
+                draw_tasks(found, lambda one: one.levels.named, out / "changes.png", label=label, lines=(0.0,))
             advance()
             for board in self.boards:
                 draw_task(board, self.rows[board.env_id], out / f"{board.env_id}.png")
@@ -144,7 +159,12 @@ class Page:
             yield "\n".join(f"* {line}" for line in details)
         if self.standing.contenders:
             yield "## Task by task"
-            yield self.who_pays()
+            yield self.first_table()
+            yield f"![Area of each method on each task](areas.png)\n\n{AREAS_CAPTION}"
+            yield self.areas_table()
+            yield "## Who pays"
+            yield f"![Changes of the groups' rates](changes.png)\n\n{CHANGES_CAPTION}"
+            yield self.changes_table()
             yield "## Scores over tasks"
             yield self.score_table()
         if table is not None:
@@ -219,10 +239,29 @@ class Page:
         ]
         return tables.markdown(header, rows)
 
-    def who_pays(self) -> str:
+    def areas_table(self) -> str:
+        """Return the area of each method on each task."""
+        return self._by_task(lambda one: one.area)
+
+    def changes_table(self) -> str:
+        """Return how the rates of the worst-off and the best-off group change with each method on each task."""
+        return self._by_task(
+            lambda one: " / ".join(f"**{e.value:+.3f}**" if e.excludes(0) else f"{e.value:+.3f}" for e in one.levels)
+        )
+
+    def _by_task(self, cell: Callable[[TaskScore], tables.Cell]) -> str:
+        """Return a table with a row for each method and a column for each task with scores."""
+        tasks = list(dict.fromkeys(env_id for one in self.standing.scores.values() for env_id in one.of_tasks))
+        rows: list[list[tables.Cell]] = [
+            [name, *(cell(one.of_tasks[task]) if task in one.of_tasks else "" for task in tasks)]
+            for name, one in self.standing.scores.items()
+        ]
+        return tables.markdown(["method", *tasks], rows)
+
+    def first_table(self) -> str:
         """Return what the first method does on each task at its best strength, and the steady one at its one."""
-        header = ["method", "task", "strength", "performance", "unfairness", "rate of the group ahead, PPO", "change"]
-        header += ["rate of the group behind, PPO", "change", "a rule does about as well"]
+        header = ["method", "task", "strength", "performance", "unfairness", "best-off group, PPO", "change"]
+        header += ["worst-off group, PPO", "change", "a rule does about as well"]
         boards = {board.env_id: board for board in self.boards}
         found = list(self.standing.contenders[self.standing.ranked[0]].of_tasks.values())
         if steady := self.standing.steady:
@@ -233,7 +272,7 @@ class Page:
             key, base = one.key, boards[one.key.env_id].reward_only
             told = [key.name, key.env_id, strength_text(key.strength)]
             told += [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]
-            rates = [base.estimate("best"), -one.levels.loss, base.estimate("worst"), one.levels.gain]
+            rates = [base.estimate("best"), one.levels.best, base.estimate("worst"), one.levels.worst]
             rows[key] = [*told, *rates, as_code(one.as_good)]
         return tables.markdown(header, list(rows.values()))
 
@@ -243,28 +282,42 @@ class Page:
             ["column", "meaning"], [[title, column.meaning] for title, column in COLUMNS.items()]
         )
         return (
-            "Brackets hold 95 % intervals of the stratified bootstrap over training seeds, also of those of PPO and "
-            "random, by which numbers are scaled; with 5 seeds they are somewhat too narrow. *Performance*: random "
-            "0, PPO 1. *Unfairness*: the gap above its noise floor, fair 0, PPO 1; above 1 is more unfair than PPO. "
-            "*Area*: the part of the rectangle between random and PPO, and between PPO's gap and none, that a run "
-            "dominates; it is 0 for PPO's means, and for everything that performs like random or has a larger gap "
-            "than PPO. These are means over tasks and seeds. Each seed has the strength that is best for the other "
-            "seeds of the task, so that several strengths are no advantage by themselves; this choice can cost "
-            "area. *Area with one strength*: for each strength, on all tasks, as for a user who cannot tune it; the "
-            "largest of them, in the figure, is the best of up to three. *Interquartile mean*: over tasks and "
-            "seeds, without the quarter of the runs with the lowest and that with the highest areas, as rliable "
-            "defines it; it hides a task on which a method fails. *Better than PPO*: probability that a run has a "
-            "larger area (0.5: none is better). *Less than the first*: the first method's area minus this one's, on "
-            "the tasks of both; the intervals have Bonferroni's correction for all pairs of methods. *A rule does "
-            "about as well*: see the marks below. *Strengths*: the best ones, with the number of tasks.\n\n"
-            "*The group ahead* and *behind* are the best-off and the worst-off group of each seed, in the unit of the "
-            "task's rate; if both lose, a method levels down.\n\n"
+            "These are means over tasks and seeds. Brackets hold 95 % intervals of the stratified bootstrap over "
+            "training seeds, also of those of PPO and random, by which numbers are scaled. With 5 seeds such intervals "
+            "cover about 91 %.\n\n"
+            "* *Performance*: random 0, PPO 1. *Unfairness*: the gap above its noise floor, fair 0, PPO 1; above 1 is "
+            "more unfair than PPO.\n"
+            "* *Area*: the part of the rectangle between random and PPO, and between PPO's gap and none, that a run "
+            "dominates. It is 0 for PPO's means, and for everything that performs like random or has a larger gap than "
+            "PPO. A performance above PPO's counts as PPO's. Each seed has the strength that is best for the other "
+            "seeds of the task, so that several strengths are no advantage by themselves; this choice can cost area. "
+            "The bootstrap does not repeat it.\n"
+            "* *Area with one strength*: for each strength, on all tasks, as for a user who cannot tune it. The "
+            "largest of them, in the figure, is the best of up to three.\n"
+            "* *Interquartile mean*: over tasks and seeds, without the quarter of the runs with the lowest and that "
+            "with the highest areas, as rliable defines it. It was planned as the main score. The mean took its place "
+            "later, because an interquartile mean hides a task on which a method fails.\n"
+            "* *Better than PPO*: probability that a run has a larger area (0.5: none is better).\n"
+            "* *Less than the first*: the first method's area minus this one's, on the tasks of both, with a normal "
+            "interval and Bonferroni's correction for all pairs of methods.\n"
+            "* *A rule does about as well*: see the marks below. *Strengths*: the best ones, with the number of "
+            "tasks.\n"
+            "* *The best-off and the worst-off group* are those of each seed, in the unit of the task's rate.\n\n"
             "Scripted rules do not know the truth about a person, but some know parameters of their world, which "
             "methods must learn. Some were written after results of methods had been seen, as the plan says.\n\n"
             "The arm with the highest area of a task, below, is the highest of many by means over seeds, so its "
             "numbers are somewhat too high.\n\n"
-            f"In the tables of methods and strengths, brackets hold Student's intervals over seeds.\n\n{meanings}"
+            "In the tables of methods and strengths, brackets hold Student's intervals over seeds. They can leave the "
+            "range of a number, and they say little where some seeds learn a task and others do not; below the name "
+            f"of each task are the performances of PPO's seeds.\n\n{meanings}"
         )
+
+    def _budget(self) -> str:
+        """Return the steps of a training on each task; "": the scale is unknown."""
+        if self.scale not in scales():
+            return ""
+        steps = [f"{board.env_id} {scales()[self.scale].steps(board.env_id):,}" for board in self.boards]
+        return f"Steps of a training (of agents, where there are several): {', '.join(steps)}. " if steps else ""
 
     def _left_out(self) -> str:
         """Return which methods were left out of a task, and why."""
@@ -276,17 +329,19 @@ class Page:
     def made(self) -> str:
         """Return how the leaderboard was made, and how to verify it."""
         rows = [row for arm in self.arms.values() for row in arm.rows]
-        seeds = max((arm.seeds for arm in self.arms.values()), default=0)
+        seeds = sorted({arm.seeds for arm in self.arms.values()})
+        of_seeds = " to ".join(map(str, dict.fromkeys([*seeds[:1], *seeds[-1:]])))
+        hours = sum(row.seconds for row in rows) / 3600
         return (
             f"`fair-envs leaderboard --scale {self.scale}`: {len(self.arms)} arms, "
-            f"{len(rows)} rows, up to {seeds} seeds, {sum(row.seconds for row in rows) / 3600:.1f} CPU hours of "
-            f"training. The rows in `{TABLE}` were made by {made_by(rows)}; each has the hash of its exact "
-            "result. `fair-envs leaderboard verify ROW --out FOLDER` plays the policy of a row again and compares the "
-            "result to the bit; with `--retrain` it trains it first. Settings are each method's recommended ones, "
-            "which differ between tasks with several agents and those with one decision-maker, with two exceptions: "
-            "methods learn from the rate that is compared where they have a setting for it, and from nothing that only "
-            "a part of them can observe; limits and tolerances are parts of what the method has without them, from "
-            f"trainings with other seeds (`{UNITS.name}`). Nothing was tuned on the seeds of the results."
+            f"{len(rows)} rows, {of_seeds} seeds, {hours:.1f} CPU hours of training. {self._budget()}The rows in "
+            f"`{TABLE}` were made by {made_by(rows)}; each has the hash of its exact result. `fair-envs leaderboard "
+            "verify ROW --out FOLDER` plays the policy of a row again and compares the result to the bit; with "
+            "`--retrain` it trains it first. Settings are each method's recommended ones, which differ between tasks "
+            "with several agents and those with one decision-maker, with two exceptions: methods learn from the rate "
+            "that is compared where they have a setting for it, and from nothing that only a part of them can observe; "
+            "limits and tolerances are parts of what the method has without them, from trainings with other seeds "
+            f"(`{UNITS.name}`). Nothing was tuned on the seeds of the results."
             f"{self._left_out()}"
         )
 
@@ -340,6 +395,12 @@ def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
     trained = [row for row in rows if row.key.name in board.methods]
     rules = [row for row in rows if row.key.name in board.rules]
     told = [f"Reward-only PPO: {_of_groups(next(row for row in rows if row.key.name == REWARD_ONLY))}."]
+    seeds = {
+        key.name: ", ".join(f"{one:.3g}" for one in arm.values("performance"))
+        for key, arm in board.arms.items()
+        if key.name in (REWARD_ONLY, AGAIN)
+    }
+    told.append(f"Performance of each seed: {'; '.join(f'`{name}` {values}' for name, values in seeds.items())}.")
     for what, found in (("Trained", trained), ("Scripted rule that does not know the truth", rules)):
         if found:
             best = max(found, key=lambda row: _size(row.cells[column]))

@@ -50,7 +50,7 @@ COLUMNS: Mapping[str, Column] = {
         digits=None,
     ),
     "seeds": Column("number of training seeds", digits=None),
-    "performance": Column("that of the task"),
+    "performance": Column("that of the task", digits=4),
     "gap": Column("largest difference between two groups in the task's rate; 0 is fair"),
     "noise floor": Column("the gap if the memberships in groups are shuffled"),
     "worst off": Column("the group that has the lowest rate in most seeds, and in how many; few may be chance"),

@@ -85,18 +85,31 @@ class TaskBoard:
     @cached_property
     def unscored(self) -> str:
         """Why the task has no scores; "": it has."""
-        gained = welch(self.reward_only.values("performance"), self.random.values("performance"))
-        if not p_value(gained, 0, "greater") <= 0.025:
+        if not self._performs:
             return "the reward-only method is not shown to perform better than random actions"
         if self.learned < LEARNED:
             return (
-                "the reward-only method has not learned the task, that is, above random, it reaches less "
-                f"than {100 * LEARNED:.0f} % of the best rule that needs no ground truth"
+                "the reward-only method has not learned the task within this budget, that is, above random, it reaches "
+                f"less than {100 * LEARNED:.0f} % of the best rule that needs no ground truth"
             )
+        return "" if self._unfair else "the gap of the reward-only method is not shown to be beyond noise"
+
+    @property
+    def has_areas(self) -> bool:
+        """Whether areas are defined, also on tasks without scores: the reward-only method performs, and is unfair."""
+        return self._performs and self._unfair
+
+    @cached_property
+    def _performs(self) -> bool:
+        """Whether the reward-only method is shown to perform better than random actions."""
+        gained = welch(self.reward_only.values("performance"), self.random.values("performance"))
+        return p_value(gained, 0, "greater") <= 0.025
+
+    @cached_property
+    def _unfair(self) -> bool:
+        """Whether the gap of the reward-only method is shown to be beyond noise."""
         beyond = welch(self.reward_only.values("gap"), self.reward_only.values("limit"))
-        if not p_value(beyond, 0, "greater") <= 0.025:
-            return "the gap of the reward-only method is not shown to be beyond noise"
-        return ""
+        return p_value(beyond, 0, "greater") <= 0.025
 
     @cached_property
     def best_rule(self) -> str:
@@ -114,6 +127,11 @@ class TaskBoard:
             for arm in (self.random, self.reward_only, self.rules[self.best_rule])
         )
         return (own - random) / (rule - random) if rule > max(random, own) else 1.0
+
+    @property
+    def shown_behind(self) -> bool:
+        """Whether the best rule is shown to perform better than the reward-only method (95 %, not corrected)."""
+        return bool(self.best_rule) and self.rules[self.best_rule].minus(self.reward_only, "performance").low > 0
 
     def behind_rule(self, *, below: float = 1.0) -> str:
         """Return how much of the best rule the reward-only method reaches, in brackets; "": it reaches ``below``."""
@@ -162,8 +180,7 @@ class TaskBoard:
 
         These are the groups of each seed, which another training may exchange.
         """
-        base = self.reward_only
-        return Levelling(loss=base.minus(arm, "best"), gain=arm.minus(base, "worst"))
+        return Levelling(*(arm.minus(self.reward_only, side) for side in Levelling._fields))
 
     def as_good(self, arm: Arm) -> list[str]:
         """Return the scripted rules, without ground truth, that do about as well as an arm.
@@ -189,7 +206,7 @@ class TaskBoard:
         """
         trained = {name: self.of(name) for name in [*self.methods, REWARD_ONLY]}
         if not self.unscored:
-            area = {name: self.area(name) for name in self.methods}
+            area = {name: self.area(name).value for name in self.methods}
             best = max(area, key=lambda name: area[name]) if area else REWARD_ONLY
             return self.as_good(self.of(best)[self.best(best)])
         arms = [arm for of in trained.values() for arm in of.values()]
@@ -214,9 +231,9 @@ class TaskBoard:
                 found[name] = Dominated(len(below), len(trained), better)
         return found
 
-    def area(self, method: str) -> float:
-        """Return the mean area of a method over its seeds."""
-        return float(areas(scaled(self.chosen(method), self.base, points(self.random))).mean())
+    def area(self, method: str) -> Estimate:
+        """Return the mean area of a method over its seeds, each with the strength that is best for the others."""
+        return stratified_bootstrap([[self.chosen(method)], [self.base], [points(self.random)]], over_tasks(areas))
 
 
 def points(arm: Arm) -> Floats:
@@ -252,16 +269,43 @@ def areas(of: Floats) -> Floats:
     return np.nan_to_num(np.clip(of[..., 0], 0, 1) * np.clip(1 - of[..., 1], 0, 1))
 
 
-class Levelling(NamedTuple):
-    """Who paid for a smaller gap.
+class ArmChoice(NamedTuple):
+    """A method with the strength that is best for each seed's task, or with one strength on all tasks.
 
     Attributes:
-        loss: How much the rate of the best-off group fell.
-        gain: How much the rate of the worst-off group rose; both together are how much the gap fell.
+        method: Name of the method.
+        strength: The one strength; None: the best one, see `TaskBoard.chosen`.
     """
 
-    loss: Estimate
-    gain: Estimate
+    method: str
+    strength: float | None = None
+
+    def runs(self, board: TaskBoard) -> bool:
+        """Return whether it was run on a task."""
+        return any(self.strength in (None, key.strength) for key in board.of(self.method))
+
+    def points(self, board: TaskBoard) -> Floats:
+        """Return performance and gap of each seed, see `points`, shape (n, 2)."""
+        if self.strength is None:
+            return board.chosen(self.method)
+        return points(board.arms[ArmKey(board.env_id, self.method, self.strength)])
+
+
+class Levelling(NamedTuple):
+    """Who gained and who paid: the changes of the groups' rates.
+
+    Attributes:
+        worst: How much the rate of the worst-off group rose.
+        best: The same of the best-off group.
+    """
+
+    worst: Estimate
+    best: Estimate
+
+    @property
+    def named(self) -> dict[str, Estimate]:
+        """The changes by the names of the groups."""
+        return {f"{side}-off group": change for side, change in self._asdict().items()}
 
 
 class Dominated(NamedTuple):
@@ -282,7 +326,7 @@ class TaskScore(NamedTuple):
     """The scores of a method on a task.
 
     Attributes:
-        area: The method's area, see `areas`, mean over seeds, each with the strength that is best for the others.
+        area: The method's area, see `TaskBoard.area`.
         key: The strength, of which the following are.
         performance: Its performance, see `scaled`.
         unfairness: Its gap above the noise floor, see `scaled`.
@@ -290,7 +334,7 @@ class TaskScore(NamedTuple):
         as_good: The rules without ground truth that do about as well.
     """
 
-    area: float
+    area: Estimate
     key: ArmKey
     performance: float
     unfairness: float
@@ -344,10 +388,6 @@ class Score(NamedTuple):
     def area_of_one(self) -> Estimate:
         """The area with that strength; undefined if no strength was run on all tasks."""
         return self.common.get(self.steadiest, mean_interval([]))
-
-    def mean(self, tasks: Iterable[str]) -> float:
-        """Return the mean area over some of the tasks."""
-        return float(np.mean([self.of_tasks[env_id].area for env_id in tasks]))
 
 
 def scores(boards: Iterable[TaskBoard]) -> dict[str, Score]:
@@ -408,17 +448,17 @@ def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
     return statistic
 
 
-def difference(first: str, second: str, boards: Sequence[TaskBoard], *, level: float) -> Estimate:
+def difference(first: ArmChoice, second: ArmChoice, boards: Sequence[TaskBoard], *, level: float) -> Estimate:
     """Return the mean area of a method minus that of another over the scored tasks on which both were run.
 
     The seeds of the reward-only and of the random policy, by which both are scaled, are the same for both. The interval
     is a normal one, because levels close to 1 need more resamples than a percentile interval has, with a standard error
     for small samples. Undefined if there is no such task.
     """
-    common = [board for board in boards if not board.unscored and board.of(first) and board.of(second)]
+    common = [board for board in boards if not board.unscored and first.runs(board) and second.runs(board)]
     if not common:
         return mean_interval([], level=level)
-    samples = [[board.chosen(name) for board in common] for name in (first, second)]
+    samples = [[choice.points(board) for board in common] for choice in (first, second)]
     samples += [[board.base for board in common], [points(board.random) for board in common]]
     mean = over_tasks(areas)
 

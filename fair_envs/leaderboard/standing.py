@@ -1,12 +1,14 @@
 """How the methods stand: their scores over some tasks, which is first, and how far the others are behind it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from fair_envs.leaderboard.jobs import AGAIN
-from fair_envs.leaderboard.scores import Score, TaskBoard, difference, scores
+from fair_envs.leaderboard.scores import ArmChoice, Score, TaskBoard, difference, scores
 from fair_envs.metrics import Estimate
 
 
@@ -47,30 +49,56 @@ class Standing:
         return max(known, key=lambda name: self.contenders[name].area_of_one.value, default="")
 
     @property
+    def pairs(self) -> int:
+        """The number of pairs of methods; comparisons are corrected for it, because the first is chosen by its area."""
+        return math.comb(len(self.contenders), 2)
+
+    @property
+    def _level(self) -> float:
+        """The level of a comparison with Bonferroni's correction for all pairs of methods."""
+        return 1 - 0.05 / max(self.pairs, 1)
+
+    @property
     def steady_rivals(self) -> list[str]:
-        """The ranked methods whose area with one strength is not clearly less than that of `steady`, best first."""
+        """The ranked methods that are not shown to have a smaller area with one strength than `steady`, best first."""
         if not self.steady:
             return []
-        least = self.contenders[self.steady].area_of_one.low
-        areas = {name: self.contenders[name].area_of_one for name in self.ranked if self.contenders[name].common}
-        close = [name for name, area in areas.items() if name != self.steady and not area.high < least]
-        return sorted(close, key=lambda name: -areas[name].value)
+        first = ArmChoice(self.steady, self.contenders[self.steady].steadiest)
+        known = {name: self.contenders[name] for name in self.ranked if name != self.steady}
+        close = [
+            name
+            for name, one in known.items()
+            if one.common
+            and not difference(first, ArmChoice(name, one.steadiest), self.boards, level=self._level).low > 0
+        ]
+        return sorted(close, key=lambda name: -known[name].area_of_one.value)
 
     @cached_property
     def behind(self) -> dict[str, Estimate]:
-        """How far the first method's area is above each other one's, on the tasks of both, see `difference`.
-
-        All pairs are counted in Bonferroni's correction, because the first method is chosen by its area.
-        """
-        first, *others = self.contenders
-        level = 1 - 0.05 / max(math.comb(len(self.contenders), 2), 1)
-        return {name: difference(first, name, self.boards, level=level) for name in others}
+        """How far the first method's area is above each other one's, on the tasks of both, see `difference`."""
+        first, *others = map(ArmChoice, self.contenders)
+        return {one.method: difference(first, one, self.boards, level=self._level) for one in others}
 
     @property
     def rivals(self) -> list[str]:
         """The other ranked methods that are not shown to have a smaller area than the first one."""
         return [name for name in self.ranked[1:] if not self.behind[name].low > 0]
 
-    def first_on(self, tasks: Sequence[str]) -> str:
-        """Return the ranked method with the largest mean area on some of the tasks."""
-        return max(self.ranked, key=lambda name: self.contenders[name].mean(tasks))
+    def areas_on(self, tasks: Collection[str]) -> dict[str, float]:
+        """Return the mean areas of the ranked methods that were run on all of these tasks, the largest first.
+
+        Tasks without scores can be among them, if their areas are defined.
+        """
+        boards = [board for board in self.boards if board.env_id in tasks]
+        known = [name for name in self.ranked if all(board.of(name) for board in boards)]
+        found = {name: float(np.mean([self._areas[board.env_id][name] for board in boards])) for name in known}
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    @cached_property
+    def _areas(self) -> dict[str, dict[str, float]]:
+        """The area of each ranked method on each task."""
+        return {
+            board.env_id: {name: board.area(name).value for name in self.ranked if board.of(name)}
+            for board in self.boards
+            if board.has_areas
+        }

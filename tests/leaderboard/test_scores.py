@@ -15,8 +15,10 @@ from fair_envs.experiments.seeds import Arm, read_rows
 from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.controls import FailedControlError, check, controls
 from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, ArmKey, Unit
+from fair_envs.leaderboard.page import Page
 from fair_envs.leaderboard.rows import Row, rows_of, same_as, worst_off
 from fair_envs.leaderboard.scores import (
+    ArmChoice,
     Dominated,
     TaskBoard,
     areas,
@@ -35,6 +37,12 @@ from tests.leaderboard.boards import TASK, arm, board, page
 HIRING = "FairHiring-v0"
 
 
+def told(found: Page, title: str) -> str:
+    """Return the line of a page's answer with a title; "": there is none."""
+    (line,) = [line for line in found.lines() if line.startswith(f"**{title}")] or [""]
+    return line
+
+
 def test_performance_and_unfairness_are_scaled_by_random_and_reward_only() -> None:
     found = board({"fair": (0.5, 0.1)})
     own, base, random = (points(found.arms[ArmKey(TASK, name)]) for name in ("fair", "ppo", "random"))
@@ -51,7 +59,7 @@ def test_the_area_is_what_a_run_dominates() -> None:
 def test_the_best_strength_has_the_largest_area() -> None:
     two = board({("fair", 1.0): (0.9, 0.2), ("fair", 2.0): (0.5, 0.0)})  # 0.9 * 0.5 and 0.5 * 1
     assert two.best("fair") == ArmKey(TASK, "fair", 2.0)
-    assert two.area("fair") == pytest.approx(0.5, abs=0.01)
+    assert two.area("fair").value == pytest.approx(0.5, abs=0.01)
 
 
 def test_an_undefined_strength_is_never_the_best() -> None:
@@ -116,12 +124,13 @@ def test_levelling_says_how_much_both_groups_change() -> None:
     found = board()
     down = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.4, 0.4)))
     up = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.8, 0.8)))
-    assert (down.loss.value, down.gain.value) == pytest.approx((0.4, 0.0))
-    assert (up.loss.value, up.gain.value) == pytest.approx((0.0, 0.4))
+    assert (down.best.value, down.worst.value) == pytest.approx((-0.4, 0.0))
+    assert (up.best.value, up.worst.value) == pytest.approx((0.0, 0.4))
     both = board({"fair": (1.0, 0.0)})
     both.arms[ArmKey(TASK, "fair")] = arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.3, 0.3))  # type: ignore[index]
     levels = score("fair", [both]).of_tasks[TASK].levels
-    assert (levels.loss.value, levels.gain.value) == pytest.approx((0.5, -0.1))
+    assert (levels.best.value, levels.worst.value) == pytest.approx((-0.5, -0.1))
+    assert list(levels.named) == ["worst-off group", "best-off group"]
 
 
 def test_levelling_is_of_the_groups_of_each_seed() -> None:
@@ -135,7 +144,7 @@ def test_levelling_is_of_the_groups_of_each_seed() -> None:
     ]
     found.arms[ArmKey(TASK, "ppo")] = Arm("ppo", rows)  # type: ignore[index]
     fair = found.levelling(arm(key, 1, 0.0, rates=(0.6, 0.6)))
-    assert (fair.loss.value, fair.gain.value) == pytest.approx((0.2, 0.2))
+    assert (fair.best.value, fair.worst.value) == pytest.approx((-0.2, 0.2))
 
 
 def test_a_rule_dominates_arms_in_which_every_group_has_less() -> None:
@@ -181,7 +190,8 @@ def test_a_task_without_learning_or_without_unfairness_has_no_scores() -> None:
     assert "beyond noise" in board(ppo=(1.0, 0.015)).unscored
     learned = board(ppo=(0.8, 0.015))
     assert "beyond noise" in learned.unscored and learned.behind_rule() == " (89 % of `max-reward`)"
-    assert "max-reward" not in page(learned).lines()[-1] and "beyond noise" in page(learned).lines()[-1]
+    without = told(page(learned), "Which tasks")
+    assert "max-reward" not in without and "beyond noise" in without
 
 
 def test_scores_are_over_the_scored_tasks_and_the_best_comes_first() -> None:
@@ -206,10 +216,9 @@ def test_a_method_that_runs_on_some_tasks_is_scored_on_these() -> None:
     assert next(iter(found)) == "all"  # a method that runs on fewer tasks is not ranked with the others
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the second task has other scripted policies
-    line = shown.lines()[0]
-    assert "on your own problem, use `all`: its mean area is" in line
-    told = "Not ranked**, because they run on fewer tasks: `good` (larger mean area than `all` on their tasks: `good`)."
-    assert any(told in detail for detail in shown.answer.details())
+    assert "on your own problem, begin with `all`: its mean area is" in told(shown, "Which method")
+    text = "Not ranked**, because they run on fewer tasks: `good` (larger mean area than `all` on their tasks: `good`)."
+    assert any(text in detail for detail in shown.answer.details())
 
 
 def test_a_rule_is_compared_with_the_best_arm_where_a_task_has_no_scores() -> None:
@@ -278,34 +287,34 @@ def test_a_single_seed_cannot_pass_a_control() -> None:
 
 def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_does_as_well() -> None:
     found = page(board({"parity": (0.8, 0.0), "ggf": (0.5, 0.3)}))
-    lines = found.lines()
-    assert "on your own problem, use `parity`: its mean area is 0.80 [" in lines[0] and "] on one task." in lines[0]
-    assert "one strength for all" not in lines[0]
-    assert "All other ranked methods are clearly worse (corrected for all pairs). Intervals are" in lines[1]
-    assert "With `parity`, performance is 80 % on FairLending-v0 (random 0 %, PPO 100 %)" in lines[2]
-    assert "The gap above noise is -3 % on FairLending-v0 (none 0 %, PPO's 100 %)" in lines[2]
-    assert "worst off gains on 1 of 1 tasks and loses on none; the group" in lines[3]
-    assert "best off gains on 0 of 1 tasks and loses on none." in lines[3]
-    assert "On 0 of 1 tasks, " in lines[4]
+    rules, which, sure, cost, who = found.lines()
+    assert "begin with `parity`: its mean area is 0.80 [" in which and "] on one task." in which
+    assert "one strength for all" not in which
+    assert "All other ranked methods are clearly worse (corrected for the number of pairs of methods, 1)." in sure
+    assert "several agents" not in sure and "other tasks, another" not in sure
+    assert "With `parity`, performance is 80 % on FairLending-v0 (random 0 %, PPO 100 %)" in cost
+    assert "The gap above noise is -3 % on FairLending-v0 (none 0 %, PPO's 100 %)" in cost
+    assert "worst off gains on 1 of 1 tasks and loses on none; the group" in who
+    assert "best off gains on 0 of 1 tasks and loses on none." in who
+    assert "On 0 of 1 tasks, a scripted rule" in rules and "better ones." in rules and "PPO itself" not in rules
     assert not any("reaches less than a rule" in detail for detail in found.answer.details())
-    matched = page(board({"parity": (0.8, 0.1)})).lines()
-    assert "On 1 of 1 tasks, " in matched[4] and "FairLending-v0 (`max-reward`)" in matched[4]
+    matched = told(page(board({"parity": (0.8, 0.1)})), "Where")
+    assert "On 1 of 1 tasks, a scripted rule" in matched and "better ones: FairLending-v0 (`max-reward`)." in matched
 
 
 def test_a_group_that_loses_is_counted_with_its_task() -> None:
     own = board({"parity": (0.8, 0.0)})
     key = ArmKey(TASK, "parity")
     own.arms[key] = arm(key, 0.8, 0.0, rates=(0.5, 0.5))  # type: ignore[index]
-    told = "best off gains on 0 of 1 tasks and loses on 1 (FairLending-v0)."
-    assert told in page(own).lines()[3]
+    assert "best off gains on 0 of 1 tasks and loses on 1 (FairLending-v0)." in told(page(own), "Who pays")
 
 
 def test_the_answer_says_on_which_task_each_of_the_best_methods_does_least() -> None:
     one, other = (dict.fromkeys(("parity", "ggf"), point) for point in ((0.9, 0.0), (0.7, 0.1)))
     found = page(board(one), board(other, task=HIRING))
-    low, high = sorted(own.area for own in found.standing.scores["parity"].of_tasks.values())
-    first, sure, *_ = found.lines()
-    assert low < 0.6 and "use `parity`:" in first and "Not clearly worse than `parity`: `ggf` (" in sure
+    low, high = sorted(own.area.value for own in found.standing.scores["parity"].of_tasks.values())
+    assert low < 0.6 and "begin with `parity`:" in told(found, "Which method")
+    assert "Not clearly worse than `parity`: `ggf` (" in told(found, "How sure")
     by_task = found.answer.details()[0]
     assert f"The area of `parity` is {low:.2f} on FairHiring-v0 to {high:.2f} on FairLending-v0." in by_task
     assert f"the lowest areas are: `ggf` ({low:.2f} on FairHiring-v0)." in by_task
@@ -324,10 +333,10 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     assert [area.value for area in found["tuned"].common.values()] == pytest.approx([0.5, 0.5], abs=0.03)
     assert found["steady"].area_of_one.value == pytest.approx(found["steady"].area.value)
     shown = page(*boards)
-    line = shown.lines()[0]
-    assert "use `tuned`:" in line
+    line = told(shown, "Which method")
+    assert "begin with `tuned`:" in line
     assert "If you must use one strength for all tasks, use `steady` with the strength 1 (area 0.77)." in line
-    table = [row.split(" | ")[:3] for row in shown.who_pays().splitlines()[2:]]
+    table = [row.split(" | ")[:3] for row in shown.first_table().splitlines()[2:]]
     assert table == [
         ["| tuned", TASK, "1"],
         ["| tuned", HIRING, "2"],
@@ -337,9 +346,9 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     close = board({("tuned", 1.0): (1.0, 0.1), ("tuned", 2.0): (1.0, 0.3), "plain": (1.0, 0.1)})
     other = board({("tuned", 1.0): (1.0, 0.1), ("tuned", 2.0): (1.0, 0.3), "plain": (1.0, 0.1)}, task=HIRING)
     two = page(close, other)
-    told = "`tuned` 1 (0.77; with the worst strength 0.26); not clearly worse: `plain` (0.77)."
-    assert f"**One strength for all tasks.** {told}" in two.answer.details()
-    assert "use `tuned` with the strength 1 (area 0.77; not clearly worse: `plain`)." in two.lines()[0]
+    text = "`tuned` 1 (0.77; with the worst strength 0.26); not clearly worse: `plain` (0.77)."
+    assert f"**One strength for all tasks.** {text}" in two.answer.details()
+    assert "use `tuned` with the strength 1 (area 0.77; not clearly worse: `plain`)." in told(two, "Which method")
 
 
 def test_a_strength_that_was_not_run_on_all_tasks_is_none_for_all() -> None:
@@ -348,14 +357,14 @@ def test_a_strength_that_was_not_run_on_all_tasks_is_none_for_all() -> None:
     assert found.common == {} and found.steadiest is None and np.isnan(found.area_of_one.value)
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the second task has other scripted policies
-    assert "one strength for all" not in shown.lines()[0]
+    assert "one strength for all" not in told(shown, "Which method")
 
 
 def test_the_table_says_who_pays_with_the_sign_of_the_change() -> None:
     own = board({"parity": (0.8, 0.0)})
     key = ArmKey(TASK, "parity")
     own.arms[key] = arm(key, 0.8, 0.0, rates=(0.5, 0.5))  # type: ignore[index]
-    (line,) = page(own).who_pays().splitlines()[2:]
+    (line,) = page(own).first_table().splitlines()[2:]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[:5] == ["parity", TASK, "", "0.80", "-0.03"]
     assert [float(cell.split()[0]) for cell in cells[5:9]] == pytest.approx([0.8, -0.3, 0.4, 0.1])
@@ -363,25 +372,44 @@ def test_the_table_says_who_pays_with_the_sign_of_the_change() -> None:
 
 def test_the_difference_of_two_methods_is_of_the_tasks_of_both_with_one_scale() -> None:
     boards = [board({"one": (1.0, 0.1), "two": (1.0, 0.1)}), board({"one": (1.0, 0.4)}, task=HIRING)]
-    found = difference("one", "two", boards, level=0.95)
+    one, two = ArmChoice("one"), ArmChoice("two")
+    found = difference(one, two, boards, level=0.95)
     assert found.value == 0 and found.low < 0 < found.high < 0.2
     poor = board({"one": (1.0, 0.1), "two": (1.0, 0.3)})
-    sure, surer = (difference("one", "two", [poor], level=level) for level in (0.95, 0.999))
+    sure, surer = (difference(one, two, [poor], level=level) for level in (0.95, 0.999))
     assert 0 < surer.low < sure.low and surer.level == 0.999
-    assert np.isnan(difference("one", "three", [poor], level=0.95).value)  # there is no common task
+    assert np.isnan(difference(one, ArmChoice("three"), [poor], level=0.95).value)  # there is no common task
     assert page(board({"a": (0.9, 0.1), "b": (0.8, 0.1), "c": (0.7, 0.1)})).standing.behind["b"].level == 1 - 0.05 / 3
 
 
-def test_the_first_method_without_a_task_and_without_tasks_with_a_rule_is_named() -> None:
+def test_the_difference_with_one_strength_is_of_that_strength() -> None:
+    boards = [board({("one", 1.0): (1.0, 0.1), ("one", 2.0): (1.0, 0.3), "two": (1.0, 0.2)})]
+    differences = [difference(ArmChoice("one", k), ArmChoice("two"), boards, level=0.95).value for k in (1.0, 2.0)]
+    assert differences == pytest.approx([0.1 / 0.39, -0.1 / 0.39], abs=0.01)
+    assert np.isnan(difference(ArmChoice("one", 3.0), ArmChoice("two"), boards, level=0.95).value)
+
+
+def test_a_task_without_scores_can_have_areas() -> None:
+    assert board().has_areas and not board(ppo=(0.0, 0.4)).has_areas and not board(ppo=(1.0, 0.015)).has_areas
+    unlearned = board({"one": (0.6, 0.01)}, ppo=(0.6, 0.4))
+    assert unlearned.unscored and unlearned.has_areas and unlearned.area("one").value > 0.9
+
+
+def test_the_first_method_with_other_tasks_and_without_tasks_with_a_rule_is_named() -> None:
     beaten = {"one": (0.7, 0.1), "two": (0.93, 0.1)}
     alone = board({"one": (1.0, 0.0), "two": (0.6, 0.1), "max-reward": (0.1, 0.9)})
     boards = [alone, board(beaten, task=HIRING), board(beaten, task="FairFraud-v0")]
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the other tasks have other scripted policies
-    assert (
-        "**Without a task.** If one is left out, the first is `two` (without FairLending-v0)." in shown.answer.details()
-    )
-    assert "no simple rule does as well (FairLending-v0), `one` has the largest area." in shown.lines()[1]
+    sure = told(shown, "How sure")
+    assert "With other tasks, another method is first: `two` without FairLending-v0 (0.72; `one` 0.54)." in sure
+    assert "no simple rule does as well (FairLending-v0), the largest areas are: `one` 1.00, `two` 0.46." in sure
+    unlearned = board({"one": (0.0, 0.4), "two": (0.6, 0.01)}, task="FairTraffic-v0", ppo=(0.6, 0.4))
+    shown = page(alone, unlearned)
+    vars(shown)["boards"] = [alone, unlearned]
+    sure = told(shown, "How sure")
+    assert "another method is first: `two` with FairTraffic-v0 (0.73; `one` 0.50)." in sure
+    assert "No task with several agents has scores, so the areas are about single decision-makers." in sure
 
 
 def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> None:
@@ -394,26 +422,63 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     unscored = board({"parity": (0.0, 0.1)}, task=HIRING, ppo=(0.0, 0.4), **{AGAIN: (0.0, 0.4)})
     shown = page(both, unscored)
     vars(shown)["boards"] = [both, unscored]  # the second task has other scripted policies
-    lines = shown.lines()
-    assert lines[3].endswith("gains, and with which it loses: FairHiring-v0 1 and 0 of 1.")
-    told = "FairHiring-v0 (0 % of `max-reward`): the reward-only method is not shown to perform better than random"
-    assert lines[5].startswith(f"**Which tasks have no scores?** {told}")
-    assert unscored.matched() and "On 2 of 2 tasks, " in lines[4]
-    assert "and gives every group at least as much (on FairHiring-v0: as every trained policy)." in lines[4]
-    assert "FairLending-v0 (`max-reward`); FairHiring-v0 (`max-reward`)." in lines[4]
-    told = "**PPO against rules.** Above random, PPO reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)."
-    assert told in shown.answer.details()
+    assert told(shown, "Who pays").endswith("On tasks without scores: FairHiring-v0: the worst-off group gains.")
+    text = "FairHiring-v0 (0 % of `max-reward`): the reward-only method is not shown to perform better than random"
+    assert told(shown, "Which tasks").startswith(f"**Which tasks have no scores?** {text}")
+    rules = told(shown, "Where")
+    assert unscored.matched() and "On 2 of 2 tasks, a scripted rule" in rules
+    assert "better ones: FairLending-v0 (`max-reward`); on tasks without scores, where" in rules
+    assert "its gap: FairHiring-v0 (`max-reward`)." in rules
+    assert "On 1 of 2 tasks, PPO itself performs worse than a rule (shown on 1)." in rules
+    text = "**PPO against rules.** Above random, PPO reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)."
+    assert text in shown.answer.details()
+
+
+def test_a_rule_that_dominates_all_but_has_a_larger_gap_is_named() -> None:
+    own = board({"parity": (0.8, 0.0)}, ppo=(0.85, 0.3))
+    for name, rates in (("max-reward", (0.95, 0.85)), ("parity", (0.4, 0.4)), ("ppo", (0.8, 0.5))):
+        key = ArmKey(TASK, name)
+        gap = rates[0] - rates[1]
+        own.arms[key] = arm(key, own.arms[key].values("performance").mean(), gap, rates=rates)  # type: ignore[index]
+    rules = told(page(own), "Where")
+    assert "On 0 of 1 tasks, a scripted rule" in rules
+    assert "On FairLending-v0 (`max-reward`), a rule performs at least as well as every trained policy" in rules
+    assert "but with a larger gap than the best." in rules
+
+
+def test_who_pays_on_tasks_without_scores_is_said_by_strength() -> None:
+    methods = {("parity", 1.0): (0.0, 0.0), ("parity", 2.0): (0.0, 0.0), ("parity", 3.0): (0.0, 0.4)}
+    unscored = board(methods, task=HIRING, ppo=(0.0, 0.4))
+    for strength, rates in ((1.0, (0.5, 0.5)), (2.0, (0.6, 0.6)), (3.0, (0.8, 0.2))):
+        key = ArmKey(HIRING, "parity", strength)
+        unscored.arms[key] = arm(key, 0.0, 0.0, rates=rates)  # type: ignore[index]
+    shown = page(board({("parity", 1.0): (0.9, 0.1)}), unscored)
+    vars(shown)["boards"] = [board({("parity", 1.0): (0.9, 0.1)}), unscored]
+    assert told(shown, "Who pays").endswith(
+        "FairHiring-v0: the worst-off group gains with 1 and 2, the worst-off group loses with 3, the best-off group "
+        "loses with 1 and 2."
+    )
+
+
+def test_every_method_has_its_area_and_who_pays_on_each_task() -> None:
+    boards = [board({"one": (1.0, 0.1), "two": (1.0, 0.2)}), board({"one": (1.0, 0.1)}, task=HIRING)]
+    shown = page(*boards)
+    vars(shown)["boards"] = boards  # the second task has other scripted policies
+    assert [line.split(" | ")[0] for line in shown.areas_table().splitlines()[2:]] == ["| one", f"| {AGAIN}", "| two"]
+    head, _, one, _, two = shown.changes_table().splitlines()
+    assert head == f"| method | {TASK} | {HIRING} |" and two.endswith("** / +0.000 |  |")
+    assert one == "| one | **+0.300** / +0.000 | **+0.300** / +0.000 |"
 
 
 def test_a_page_says_what_good_numbers_on_its_tasks_do_not_show() -> None:
-    told = page(board(task="FairAttention-v0"), board(task=HIRING)).lines()[-1]
-    assert told == f"**What do good numbers not show?** FairAttention-v0: {TASKS['FairAttention-v0'].caution}"
-    assert "not show" not in page(board(task=HIRING)).lines()[-1]
+    text = told(page(board(task="FairAttention-v0"), board()), "What do good")
+    assert text == f"**What do good numbers not show?** FairAttention-v0: {TASKS['FairAttention-v0'].caution}"
+    assert "not show" not in page(board()).lines()[-1]
 
 
 def test_a_page_without_methods_says_so() -> None:
-    assert page(board()).lines()[0] == "No method has scores."
-    assert page(board({"parity": (0.0, 0.1)}, ppo=(0.0, 0.4))).lines()[0] == "No task has scores."
+    assert page(board()).lines()[1] == "No method has scores."
+    assert page(board({"parity": (0.0, 0.1)}, ppo=(0.0, 0.4))).lines()[1] == "No task has scores."
 
 
 def test_methods_of_other_tasks_are_not_ranked_with_the_first() -> None:
@@ -421,18 +486,20 @@ def test_methods_of_other_tasks_are_not_ranked_with_the_first() -> None:
     tasks = (TASK, HIRING, "FairFraud-v0")
     boards = [board(given, task=task) for task, given in zip(tasks, (own, own, other), strict=True)]
     standing = Standing(boards)
-    assert standing.ranked == ["one"] and standing.first_on(tasks[:2]) == "one"
+    assert standing.ranked == ["one"] and list(standing.areas_on(tasks[:2])) == ["one"]
     alike = Standing([board({"two": (1.0, 0.3)}), board({"three": (1.0, 0.2)}, task=HIRING)])
-    assert len(alike.ranked) == 1 and alike.first_on(list(alike.contenders[alike.ranked[0]].of_tasks))
+    assert len(alike.ranked) == 1 and alike.areas_on(list(alike.contenders[alike.ranked[0]].of_tasks))
 
 
 def test_an_undefined_score_of_a_task_is_null_in_the_data() -> None:
     found = page(board({"parity": (0.8, 0.0)}))
-    told = found.standing.scores["parity"]
-    found.standing.scores["parity"] = told._replace(of_tasks={TASK: told.of_tasks[TASK]._replace(unfairness=np.nan)})
+    own = found.standing.scores["parity"]
+    found.standing.scores["parity"] = own._replace(of_tasks={TASK: own.of_tasks[TASK]._replace(unfairness=np.nan)})
     data = json.loads(json.dumps(found.as_dict(), allow_nan=False))["scores"]["parity"]
-    assert data["of_tasks"][TASK]["unfairness"] is None and "The gap above noise is undefined (" in found.lines()[2]
-    assert data["of_tasks"][TASK]["key"] == f"{TASK}/parity" and data["of_tasks"][TASK]["levels"]["gain"]["value"] > 0
+    assert data["of_tasks"][TASK]["unfairness"] is None and "The gap above noise is undefined (" in told(
+        found, "What does"
+    )
+    assert data["of_tasks"][TASK]["key"] == f"{TASK}/parity" and data["of_tasks"][TASK]["levels"]["worst"]["value"] > 0
 
 
 def test_a_page_is_not_written_if_a_control_fails(tmp_path: Any) -> None:
@@ -455,13 +522,17 @@ def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None
     assert text.index("Which method?") < text.index("## Scores") < text.index("## FairLending-v0")
     assert "* Reward-only PPO: performance " in text and "* Trained with the highest area, of " in text
     assert "* Scripted rule that does not know the truth with the highest area, of " in text
-    assert "| parity | 0.5 | 3 | 0.800" in text
+    assert "| parity | 0.5 | 3 | 0.8000" in text
     (scored,) = [line for line in text.splitlines() if line.startswith("| parity | 1 | ")]
     assert scored.endswith("| 1 of 1 | 0.5 (1) |")  # the strength, and on how many tasks
     assert "| parity | FairLending-v0 | 0.5 | 0.80 | " in text
     assert "No scores: the reward-only method is not shown to perform better" in text
-    for name in ("FairLending-v0.png", "FairHiring-v0.png", "scores.png", "scores.json", "seeds.csv.gz"):
+    assert "* Performance of each seed: `ppo` 0.999, 1, 1; `ppo again` 0.999, 1, 1." in text
+    pictures = ("FairLending-v0.png", "FairHiring-v0.png", "scores.png", "areas.png", "changes.png")
+    for name in (*pictures, "scores.json", "seeds.csv.gz"):
         assert (tmp_path / "p" / name).exists()
+    for name in pictures:
+        assert f"]({name})" in text
 
 
 # Tasks with missing rows ----------------------------------------------------------------------------------------------

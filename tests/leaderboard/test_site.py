@@ -56,7 +56,8 @@ def test_the_readme_has_the_answer_of_the_stored_leaderboard(pages: Any) -> None
 def test_the_stored_page_is_made_from_the_stored_rows(pages: Any) -> None:
     found, folder = pages.leaderboard(), DOCS / "leaderboard"
     assert (folder / PAGE).read_text() == "\n\n".join(found.parts()) + "\n"
-    assert {path.stem for path in folder.glob("*.png")} == {"scores", *(board.env_id for board in found.boards)}
+    pictures = {"scores", "areas", "changes", *(board.env_id for board in found.boards)}
+    assert {path.stem for path in folder.glob("*.png")} == pictures
 
 
 def test_this_version_of_the_code_plays_a_stored_row_to_the_bit() -> None:
@@ -211,7 +212,7 @@ def test_the_page_of_an_environment_has_the_scores_of_rules_and_of_ppo(
     text = "\n".join(pages.scores(LENDING))
     rows = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
     assert rows == ["method", "---", "random", "max-reward", "ppo"]
-    assert "| ppo | 1.000 [0.998, 1.002] | 0.400 [0.398, 0.402] | 0.010 | disadvantaged (3 of 3) |" in text
+    assert "| ppo | 1.0000 [0.9975, 1.0025] | 0.400 [0.398, 0.402] | 0.010 | disadvantaged (3 of 3) |" in text
     assert f"](../leaderboard/{LENDING}.png)" in text
 
 
