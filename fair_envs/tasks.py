@@ -534,13 +534,13 @@ for _task in (
     ),
     Task(
         env_id="FairHiring-v0",
-        summary="Applicants of each gender and nationality should be hired equally often.",
+        summary="Qualified applicants of each gender and nationality should be hired equally often.",
         short=selections_in_window,
         long=team_and_qualified,
         rate=TRUE_POSITIVE,
         scripted=("correct", "graduates", "random-rate", "alternate"),
         caution="With the default parameters, hiring everyone with a degree (graduates) has no gap and earns more than "
-        "PPO: a small gap does not show that a policy judges people well.",
+        "PPO. The gap is about qualified applicants: of all applicants, foreign men are then hired less often.",
     ),
     Task(
         env_id="FairFraud-v0",

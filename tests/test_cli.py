@@ -949,7 +949,8 @@ def test_two_processes_write_the_same_report(empty_folder: Path) -> None:
         ),
         (
             (ENV_ID, "--policy", "nosuch:function"),
-            "policy must be the import path of a function, got 'nosuch:function': No module named 'nosuch'",
+            "policy must be the import path of a function, got 'nosuch:function': No module named 'nosuch'; it is "
+            "neither installed nor in the current folder",
         ),
         ((*CITY, "--policy", "random", "--policy", "random"), "policy must name 'random' once, got it 2 times"),
         ((*CITY, "--attribute", "fast", "--attribute", "fast"), "attribute must name 'fast' once, got it 2 times"),
@@ -1182,8 +1183,21 @@ def test_an_entry_without_a_result_is_told_what_to_store(tmp_path: Path, monkeyp
 def test_mistakes_of_the_leaderboard_are_named() -> None:
     pytest.importorskip("stable_baselines3")
     assert "got 'vast'" in mistake("leaderboard", "--scale", "vast")
-    assert "No such file" in mistake("leaderboard", "report", "nowhere")
-    assert "No such file" in mistake("leaderboard", "verify", "FairLending-v0/ppo/0", "--out", "nowhere")
+    for words in (("report", "nowhere"), ("verify", "FairLending-v0/ppo/0", "--out", "nowhere")):
+        assert "folder must be that of a leaderboard" in mistake("leaderboard", *words)
+
+
+def test_the_module_of_an_entry_is_found_if_it_is_named(empty_folder: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    given = {"task": "FairLending-v0", "name": "mine", "policy": "my_rules:lend", "result": "?"}
+    (empty_folder / "mine").mkdir()
+    (empty_folder / "mine" / "entry.json").write_text(json.dumps(given))
+    (empty_folder / "my_rules.py").write_text("x = 1")
+    said = mistake("leaderboard", "verify", "mine")
+    assert (
+        "No module named 'my_rules'; to find it in the current folder, name it on the command line: fair-envs" in said
+    )
+    assert "has no attribute 'lend'" in mistake("--import", "my_rules", "leaderboard", "verify", "mine")
 
 
 @pytest.mark.parametrize(("lower", "code"), [(True, 0), (False, 1)])

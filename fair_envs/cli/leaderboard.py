@@ -89,7 +89,7 @@ def units(
 @group.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a leaderboard, or of its table.")],
-    out: Annotated[Path, typer.Option(help="Folder of the page.")] = Path("docs/leaderboard"),
+    out: Annotated[Path | None, typer.Option(help="Folder of the page; default: FOLDER.")] = None,
     entry: Annotated[
         list[Path] | None,
         typer.Option(metavar="FOLDER", help="Verify this entry from outside and include it; may be repeated."),
@@ -97,7 +97,7 @@ def report(
     progress: ShowProgress = True,
 ) -> None:
     """Write the page of a leaderboard: the answer, scores, controls, tables, figures and data."""
-    write_page(folder, out, entries=entry or (), progress=progress)
+    write_page(folder, out or folder, entries=entry or (), progress=progress)
 
 
 def write_page(

@@ -14,12 +14,10 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from fair_envs.assessment.played import System
+from fair_envs.assessment.facts import first_sentence, task_facts
 from fair_envs.core import Rules, variant_named
 from fair_envs.faces.common import joint_space
-from fair_envs.metrics.followed import WINDOW
 from fair_envs.metrics.notions import OneOf
-from fair_envs.metrics.rates import RATES, Rate
 from fair_envs.registration import TABLE, find
 from fair_envs.support.imports import imported
 from fair_envs.tasks import Task, parameters_of, rules_for, task_of
@@ -126,46 +124,6 @@ def task_sections(task: Task, given: Mapping[str, Any]) -> dict[str, tuple[Rende
             policies,
         )
     return sections
-
-
-def task_facts(task: Task, rules: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a task says, in words."""
-    if task.summary:
-        yield "aim", task.summary
-    if task.caution:
-        yield "caution", task.caution
-    performances = {"reward": "mean reward per step", "success": "share of successful episodes"}
-    yield "performance", performances[task.performance]
-    yield "short-term measure (short)", measure_text(task.short)
-    yield "long-term measure (long)", measure_text(task.long)
-    seen = System(env_id=task.env_id, rules=rules, task=task).seen  # with the labels that evaluations know
-    try:
-        rate = task.rate_of(seen)
-        yield "rate of the groups (rate)", f"{rate.name}: {rate.benefit}, divided by {rate.demand}"
-        yield "groups", ", ".join(task.rate_measure(seen, 1).group_names)
-    except ValueError as error:  # with these parameters
-        yield "rate of the groups (rate)", f"not with these parameters: {error}"
-    yield "parameters", ", ".join(f"{name}={value}" for name, value in parameters.items()) or "the defaults"
-    yield "training steps", f"{task.steps:,}"
-
-
-def measure_text(given: Any) -> str:
-    """Return what a task's measure is, in words."""
-    if given is None:
-        return "gap of the rate since the start of the episode"
-    if isinstance(given, Rate):
-        return f"gap of {given.name} over the last {WINDOW} steps of the episode"
-    if isinstance(given, str):
-        rate = RATES.get(given)
-        what = f"{given}: gap of {rate.name}" if rate else given
-        return f"{what} over the last {WINDOW} steps of the episode"
-    said = first_sentence(given).removeprefix("Return ").rstrip(".")
-    return said or getattr(given, "__name__", repr(given))
-
-
-def first_sentence(thing: Any) -> str:
-    """Return the first line of a docstring; empty without one."""
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
 def parameters_table(params: type) -> Table:

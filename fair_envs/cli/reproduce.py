@@ -33,6 +33,9 @@ def reproduce(
         list[Path] | None,
         typer.Option(help="Reuse the results of another run from this folder; may be repeated."),
     ] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: write the report from the stored results.")
+    ] = False,
     progress: ShowProgress = True,
 ) -> None:
     """Repeat a paper's experiments and compare its numbers with ours."""
@@ -55,6 +58,7 @@ def reproduce(
             seeds=seeds,
             resume=resume,
             merge_from=merge or [],
+            report_only=report_only,
             progress=progress,
         )
     show_verdicts(report)

@@ -1,7 +1,7 @@
 """The numbers of every training seed of a study, in one compressed table that another machine can continue."""
 
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from io import BytesIO
 from itertools import zip_longest
@@ -142,22 +142,28 @@ def made_by(rows: Iterable[SeedRow]) -> str:
     return f"{count} of the code" + (f" ({'; '.join(versions)})" if versions else "")
 
 
-def begin(out: Path, *, scale: str, known: Collection[str], resume: bool, merge_from: Sequence[Path]) -> list[SeedRow]:
+def begin(
+    out: Path,
+    *,
+    scale: str,
+    resume: bool,
+    merge_from: Sequence[Path],
+    groups: Mapping[Any, Sequence[Job]],
+) -> list[SeedRow]:
     """Begin the folder of a study, or continue it, and return the rows that exist.
 
     Args:
         out: A new folder, or that of the same study.
         scale: Name of the scale, which the folder keeps: it protects the results of another scale.
-        known: Names of the scales.
         resume: Whether to continue in an existing folder.
         merge_from: Tables, or folders that contain one, whose rows are used too.
+        groups: The cells, of which each table in ``merge_from`` must have a row.
 
     Raises:
-        ValueError: The scale is unknown or not that of the folder, or a path in ``merge_from`` has no table.
+        ValueError: The scale is not that of the folder, the folder has other content, or a path in
+            ``merge_from`` has no table, or one of another study.
         FileExistsError: The folder exists and ``resume`` is False.
     """
-    if scale not in known:
-        raise ValueError(f"scale must be one of {', '.join(map(repr, known))}, got {scale!r}")
     missing = [str(path) for path in merge_from if not (path / TABLE if path.is_dir() else path).is_file()]
     if missing:
         raise ValueError(
@@ -169,6 +175,16 @@ def begin(out: Path, *, scale: str, known: Collection[str], resume: bool, merge_
     begun = out / BEGUN
     if begun.is_file() and begun.read_text() != scale:
         raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
+    if not begun.is_file() and out.exists() and any(out.iterdir()):
+        raise ValueError(f"out must be a new folder, or one that was begun (it has a file {BEGUN}), got {out}")
+    identities = {cell.identity for group in groups.values() for cell in group}
+    for path in merge_from:
+        rows = read_rows(path)
+        if rows and not any(row.job in identities for row in rows):
+            raise ValueError(
+                f"merge_from (--merge) must name tables of this study, got {path}, none of whose {len(rows)} rows is "
+                f"of a cell of the scale {scale!r} (its first row is of {rows[0].arm!r})"
+            )
     rows = read_tables([*merge_from, *([out] if (out / TABLE).is_file() else [])])
     (out / CELLS).mkdir(parents=True, exist_ok=True)
     begun.write_text(scale)

@@ -125,7 +125,7 @@ class Answer:
             yield f"All other ranked methods are clearly worse ({pairs})."
         if others := self._of_other_tasks():
             yield f"With other tasks, another method is first: {', '.join(others)}."
-        alone = [board.env_id for board in boards if board.env_id in self._score.of_tasks and not board.matched()]
+        alone = [board.env_id for board in boards if board.env_id in self._score.of_tasks and not board.matched]
         if 0 < len(alone) < self._score.tasks:
             largest = [f"`{name}` {area:.2f}" for name, area in [*standing.areas_on(alone).items()][:FEW]]
             yield (
@@ -155,13 +155,14 @@ class Answer:
 
     def _rules(self) -> str:
         """Return where simple rules do about as well as the best trained method, or better than others."""
-        boards = [board for board in self.standing.boards if board.matched()]
+        boards = [board for board in self.standing.boards if board.matched]
         scored, others = (
             [_with_rules(board) for board in boards if bool(board.unscored) == no] for no in (False, True)
         )
         text = (
             f"**Where does a simple rule do about as well?** {self._on(boards)}, a scripted rule without access to the "
-            "truth about people has about the performance and the gap of the best trained method, or better ones"
+            "truth about people has about the performance and the gap of the best trained method, or better ones (the "
+            "rule; the best)"
         )
         told = [", ".join(scored)] if scored else []
         if others:
@@ -246,9 +247,9 @@ def as_code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def strength_text(strength: float | None, *, after: str = "") -> str:
-    """Return a strength as text, followed by a text; "" for a method without strengths."""
-    return "" if strength is None else f"{strength:g}{after}"
+def strength_text(strength: float | None, *, before: str = "", after: str = "") -> str:
+    """Return a strength as text, between two texts; "" for a method without strengths."""
+    return "" if strength is None else f"{before}{strength:g}{after}"
 
 
 def _short(estimate: Estimate) -> str:
@@ -283,8 +284,9 @@ def _with(keys: Iterable[ArmKey]) -> str:
 
 
 def _with_rules(board: TaskBoard) -> str:
-    """Return a task, and the rules that do about as well as its best trained method."""
-    return f"{board.env_id} ({as_code(board.matched())})"
+    """Return a task, and the rules that do about as well as its best trained arm, after which they are named."""
+    best = board.best_trained
+    return f"{board.env_id} ({as_code(board.matched)}; `{best.name}{strength_text(best.strength, before=' ')}`)"
 
 
 def _span(score: Score, name: str) -> str:

@@ -15,6 +15,7 @@ from fair_envs.experiments.seeds import (
     BEGUN,
     CELLS,
     DIGITS,
+    TABLE,
     Arm,
     SeedRow,
     begin,
@@ -80,11 +81,12 @@ def run(
         FileExistsError: The folder exists and ``resume`` is False.
     """
     check_engine(engine, jobs)
-    chosen = scaled(scale, tasks=tasks, methods=methods, seeds=seeds)
-    rows = begin(out, scale=scale, known=scales(), resume=resume, merge_from=merge_from)
+    groups = cells(scaled(scale, tasks=tasks, methods=methods, seeds=seeds))
+    known = cells(scaled(scale, seeds=seeds)) if merge_from else {}  # also rows of tasks that are not run this time
+    rows = begin(out, scale=scale, resume=resume, merge_from=merge_from, groups=known)
     filled = fill(
         rows,
-        cells(chosen),
+        groups,
         stored_numbers,
         out,
         batch=lambda key: key.env_id,
@@ -112,7 +114,7 @@ def measure_units(
         ValueError: A training was too short to measure anything.
     """
     groups = unit_cells(scaled(scale))
-    rows = begin(out, scale=scale, known=scales(), resume=True, merge_from=())
+    rows = begin(out, scale=scale, resume=True, merge_from=(), groups=groups)
     filled = fill(rows, groups, stored_numbers, out, engine=engine, jobs=jobs, progress=progress)
     if filled.failed:
         raise FailedCellsError(
@@ -141,7 +143,8 @@ def scaled(scale: str, *, tasks: Sequence[str] = (), methods: Sequence[str] = ()
     included = found.tasks or list(IDS)
     for task in tasks:
         if task not in included:
-            raise ValueError(f"task must be one of {', '.join(included)}, got {task!r}{meant(task, included)}")
+            other = f"; scale {scale!r} does not have it, others do" if task in IDS else meant(task, included)
+            raise ValueError(f"task must be one of {', '.join(included)}, got {task!r}{other}")
     if methods:
         from fair_envs.baselines.methods import named
 
@@ -163,7 +166,7 @@ def arms_in(out: Path, *, methods: Sequence[str] = (), seeds: int | None = None)
         FileNotFoundError: The folder has no table.
         ValueError: Two rows are of the same seed of an arm, or an argument is unknown or outside its range.
     """
-    rows = read_rows(out)
+    rows = _rows_in(out)
     covering = _covering(out, rows)
     chosen = scaled((out / BEGUN).read_text(), methods=methods, seeds=covering.seeds if seeds is None else seeds)
     groups = cells(chosen)
@@ -178,6 +181,16 @@ def arms_in(out: Path, *, methods: Sequence[str] = (), seeds: int | None = None)
                 )
             own[row.seed] = row
     return {key: Arm(str(key), [own[seed] for seed in sorted(own)]) for key, own in found.items() if own}
+
+
+def _rows_in(out: Path) -> list[SeedRow]:
+    """Return the rows of a leaderboard's folder."""
+    if not (out / TABLE).is_file() or not (out / BEGUN).is_file():
+        raise FileNotFoundError(
+            f"folder must be that of a leaderboard, with {TABLE} and {BEGUN}, got {out}; fair-envs leaderboard --out "
+            "makes one"
+        )
+    return read_rows(out)
 
 
 class Coverage(NamedTuple):
@@ -256,13 +269,18 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
         FileNotFoundError: The folder has no table.
     """
     name, _, seed = row.rpartition("/")
-    rows = read_rows(out)
+    if "/" not in name:
+        raise ValueError(f"row must be TASK/METHOD[/STRENGTH]/SEED, or an existing folder of an entry, got {row!r}")
+    rows = _rows_in(out)
     known = {f"{own.arm}/{own.seed}": own for own in rows}
     if row not in known:
-        raise ValueError(f"row must be one of the table, such as {next(iter(known))}, got {row!r}{meant(row, known)}")
+        alike = [one for one in known if one.startswith(f"{name}/")]
+        near = f"; there are {alike[0]} to {alike[-1]}" if alike else meant(row, known)
+        raise ValueError(f"row must be one of the table, such as {next(iter(known))}, got {row!r}{near}")
     stored = known[row]
-    cell = cells(_covering(out, rows)).get(ArmKey.parsed(name), [])[int(seed)]
-    if cell.identity != stored.job:
+    group = cells(_covering(out, rows)).get(ArmKey.parsed(name), [])
+    cell = group[int(seed)] if int(seed) < len(group) else None
+    if cell is None or cell.identity != stored.job:
         raise ValueError(f"row must be made by a cell of this version, got {row} of the cell {stored.job}")
     if isinstance(cell, PolicyCell):
         return _compared(stored, row, cell.evaluation(), command=cell.command)
@@ -303,6 +321,8 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
         ValueError: A field is missing or wrong.
         FileNotFoundError: There is no such file.
     """
+    if not (folder / ENTRY).is_file():
+        raise FileNotFoundError(f"entry must be a folder with a file {ENTRY}, got {folder}")
     found = read_json(folder / ENTRY, dict)
     for name in ("task", "name", "policy", "result"):
         if not isinstance(found.get(name), str):

@@ -70,7 +70,8 @@ def _draw_rows(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
     for method, style in {**styles, REWARD_ONLY: {"fmt": "D", "color": INK}}.items():
         own = [row for row in rows if row.key.name == method]
         axis.errorbar(**_bars(own), label=method, **look, **style)
-    others = [row for row in rows if row.key.name in (RANDOM, *board.distinct_rules, *board.bounds)]
+    entries = {key.name for key in board.entries}
+    others = [row for row in rows if row.key.name in (RANDOM, *board.distinct_rules, *board.bounds, *entries)]
     for k, row in enumerate(others):
         name, bars = row.key.name, _bars([row])
         axis.errorbar(**bars, fmt="x" if name == RANDOM else "*", color=INK, **{**look, "markersize": 8})

@@ -1,15 +1,16 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fair_envs.assessment.facts import measured
 from fair_envs.experiments import tables
-from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, made_by, write_rows
+from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, SeedRow, made_by, read_rows, write_rows
 from fair_envs.leaderboard.answer import Answer, as_code, strength_text
 from fair_envs.leaderboard.board import Coverage, arms_in, coverage, scaled, verified_entry
 from fair_envs.leaderboard.controls import Control, check, controls
@@ -74,16 +75,25 @@ class Page:
         arms: The arms by their keys.
         scale: Name of the scale.
         coverage: How many rows are stored, by task.
+        entries: Policies from outside by their keys. They are shown in the tables of their tasks, and have no part in
+            scores, controls and the answer.
+        source: The folder of the leaderboard, whose table may have further rows; None: none.
     """
 
     arms: Mapping[ArmKey, Arm]
     scale: str
     coverage: Mapping[str, Coverage]
+    entries: Mapping[ArmKey, Arm] = field(default_factory=dict)
+    source: Path | None = None
 
     @cached_property
     def boards(self) -> list[TaskBoard]:
         """The tasks of which all rows are stored."""
-        return [board for board in boards_of(self.arms) if self.coverage[board.env_id].complete]
+        return [
+            replace(board, entries={key: arm for key, arm in self.entries.items() if key.env_id == board.env_id})
+            for board in boards_of(self.arms)
+            if self.coverage[board.env_id].complete
+        ]
 
     @cached_property
     def rows(self) -> dict[str, list[Row]]:
@@ -108,13 +118,27 @@ class Page:
     def write(self, out: Path, *, progress: bool = False) -> Path:
         """Write the page, its figures and its data; return the page's path.
 
+        Args:
+            out: The folder. A table in it is replaced only if no row is lost.
+            progress: Whether to show a bar.
+
         Raises:
             FailedControlError: A control failed; nothing is written.
+            FileExistsError: The folder has other rows; nothing is written.
         """
         check(self.controls)
+        rows = [row for arm in self.arms.values() for row in arm.rows]
+        elsewhere = self.source is None or out.resolve() != self.source.resolve()
+        kept = rows if self.source is None else read_rows(self.source)
+        if elsewhere and (lost := _rows_lost(out / TABLE, kept)):
+            raise FileExistsError(
+                "out must be a new folder, or one whose table has no other rows than this leaderboard, got "
+                f"{out}, whose {TABLE} has {len(lost)} others, such as {lost[0]}"
+            )
         out.mkdir(parents=True, exist_ok=True)
-        write_rows(out / TABLE, [row for arm in self.arms.values() for row in arm.rows])
-        (out / BEGUN).write_text(self.scale)
+        if elsewhere:
+            write_rows(out / TABLE, rows)
+            (out / BEGUN).write_text(self.scale)
         write_json(out / "scores.json", self.as_dict())
         self.draw(out, progress=progress)
         path = out / PAGE
@@ -181,6 +205,7 @@ class Page:
             why = f"**No scores: {board.unscored}{board.behind_rule(below=LEARNED)}.**" if board.unscored else ""
             task = task_of(board.env_id)
             yield " ".join(filter(None, [task.summary, task.caution, why]))
+            yield " ".join(f"*{name.capitalize()}*: {text}." for name, text in measured(task, task.rules()))
             yield in_short(board, self.rows[board.env_id])
             yield f"![Performance against the gap]({board.env_id}.png)\n\n{TASK_CAPTION}"
             if table is None:
@@ -312,6 +337,11 @@ class Page:
             f"of each task are the performances of PPO's seeds.\n\n{meanings}"
         )
 
+    def _example(self) -> str:
+        """Return a row without training, which is verified fast."""
+        rows = [f"{board.env_id}/{name}/0" for board in self.boards for name in board.distinct_rules]
+        return f" (`{rows[-1]}`, for example, in seconds)" if rows else ""
+
     def _budget(self) -> str:
         """Return the steps of a training on each task; "": the scale is unknown."""
         if self.scale not in scales():
@@ -336,14 +366,23 @@ class Page:
             f"`fair-envs leaderboard --scale {self.scale}`: {len(self.arms)} arms, "
             f"{len(rows)} rows, {of_seeds} seeds, {hours:.1f} CPU hours of training. {self._budget()}The rows in "
             f"`{TABLE}` were made by {made_by(rows)}; each has the hash of its exact result. `fair-envs leaderboard "
-            "verify ROW --out FOLDER` plays the policy of a row again and compares the result to the bit; with "
-            "`--retrain` it trains it first. Settings are each method's recommended ones, which differ between tasks "
+            "verify ROW --out FOLDER`, with the folder of this table, plays the policy of a row again and compares the "
+            f"result to the bit{self._example()}. Policies of trainings are only stored in the folder of the run; "
+            "`--retrain` trains them again. Settings are each method's recommended ones, which differ between tasks "
             "with several agents and those with one decision-maker, with two exceptions: methods learn from the rate "
             "that is compared where they have a setting for it, and from nothing that only a part of them can observe; "
             "limits and tolerances are parts of what the method has without them, from trainings with other seeds "
             f"(`{UNITS.name}`). Nothing was tuned on the seeds of the results."
             f"{self._left_out()}"
         )
+
+
+def _rows_lost(table: Path, rows: Iterable[SeedRow]) -> list[str]:
+    """Return the names of the rows of a table that are not among some rows; none if there is no table."""
+    if not table.is_file():
+        return []
+    kept = {(row.job, row.result) for row in rows}
+    return [f"{row.arm}/{row.seed}" for row in read_rows(table) if (row.job, row.result) not in kept]
 
 
 def page_of(
@@ -361,10 +400,10 @@ def page_of(
         FileNotFoundError: The folder has no table.
         ValueError: An argument is unknown or outside its range, or an entry's result is not the one that it claims.
     """
-    name = (folder / BEGUN).read_text()
     arms = arms_in(folder, methods=methods, seeds=seeds)
+    name = (folder / BEGUN).read_text()
     covered = coverage(arms, scaled(name, methods=methods, seeds=seeds))
-    return Page(arms | dict(verified_entry(own, scale=name) for own in entries), name, covered)
+    return Page(arms, name, covered, dict(verified_entry(own, scale=name) for own in entries), source=folder)
 
 
 def left_out(scale: Scale) -> dict[str, str]:
@@ -390,7 +429,7 @@ def learned_from(board: TaskBoard) -> str:
 
 
 def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
-    """Return the best trained arm, the best rule, and what each group gets with them, in sentences."""
+    """Return the best trained arm, the best rule, entries, and what each group gets with them, in sentences."""
     column = "performance" if board.unscored else "area"
     trained = [row for row in rows if row.key.name in board.methods]
     rules = [row for row in rows if row.key.name in board.rules]
@@ -408,6 +447,9 @@ def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
             name = f"`{best.key.name}{f' {strength}' if strength else ''}`"
             shown = f"{column} {_size(best.cells[column]):.3g}, " if column == "area" else ""
             told.append(f"{what} with the highest {column}, of {len(found)}: {name} ({shown}{_of_groups(best)}).")
+    for row in (row for row in rows if row.key in board.entries):
+        shown = "" if board.unscored else f"area {_size(row.cells['area']):.3g}, "
+        told.append(f"From outside: `{row.key.name}` ({shown}{_of_groups(row)}).")
     return "\n".join(f"* {line}" for line in told)
 
 

@@ -39,6 +39,7 @@ class Column(NamedTuple):
 
 
 LIMIT_MISSED, BOUND, CONTROL, AS_GOOD = "limit missed", "bound", "control", "a rule is as good"
+ENTRY = "entry"
 SAME = "same decisions"
 
 COLUMNS: Mapping[str, Column] = {
@@ -59,7 +60,8 @@ COLUMNS: Mapping[str, Column] = {
     ),
     "marks": Column(
         f"*{LIMIT_MISSED}*: the limited measure is shown to be above the limit in the last quarter of the trainings; "
-        f"*{BOUND}*: the policy uses the ground truth; *{CONTROL}*: not a contender; *{AS_GOOD}*: this "
+        f"*{BOUND}*: the policy uses the ground truth; *{CONTROL}*: not a contender; *{ENTRY}*: a policy from "
+        f"outside, which has no part in scores and comparisons; *{AS_GOOD}*: this "
         f"scripted rule has a performance at most {LITTLE:g} lower on the scale from random to PPO (not lower where a "
         f"task has no scores), and a gap at most the noise floor larger; *{SAME}*: this earlier row decided alike in "
         "all test episodes"
@@ -96,12 +98,12 @@ class Row(NamedTuple):
 
 
 def rows_of(board: TaskBoard) -> list[Row]:
-    """Return the rows of a task: random and scripted policies first, then the reward-only method."""
+    """Return the rows of a task: random and scripted policies first, then the reward-only method; last the entries."""
     rules = task_of(board.env_id).rules()
     share = task_of(board.env_id).rate_of(rules) in SHARES
     of_rate, of_gap = (SHARE, SHARE) if share else (None, (0.0, np.inf))
     found = []
-    for key, arm in board.arms.items():
+    for key, arm in [*board.arms.items(), *board.entries.items()]:
         seconds = float(np.mean([row.seconds for row in arm.rows]))
         placed = np.full((1, 2), np.nan) if board.unscored else board.placed(arm)
         cells: dict[str, Cell] = {
@@ -114,7 +116,7 @@ def rows_of(board: TaskBoard) -> list[Row]:
             "noise floor": float(arm.values("noise").mean()),
             "worst off": worst_off(arm),
             "area": np.nan if board.unscored else float(areas(placed).mean()),
-            "marks": "; ".join(marks(board, key)),
+            "marks": "; ".join(marks(board, key, arm)),
             "price %": "" if key.name == REWARD_ONLY else arm.price(board.reward_only, "performance"),
             "worst-off group": within(arm.estimate("worst"), of_rate),
             "best-off group": within(arm.estimate("best"), of_rate),
@@ -143,24 +145,25 @@ def worst_off(arm: Arm) -> str:
     return f"{name.removeprefix(RATE_OF)} ({seeds} of {arm.seeds})"
 
 
-def marks(board: TaskBoard, key: ArmKey) -> list[str]:
-    """Return what must be said about an arm."""
+def marks(board: TaskBoard, key: ArmKey, arm: Arm) -> list[str]:
+    """Return what must be said about an arm or an entry."""
     if key.name in board.bounds:
         return [BOUND]
     if key.name in (*REJECTED, AGAIN):
         return [CONTROL]
-    found = [LIMIT_MISSED] if missed(key, board.arms[key]) else []
-    if rules := [] if key.name in board.untrained else board.as_good(board.arms[key]):
+    found = [ENTRY] if key in board.entries else [LIMIT_MISSED] if missed(key, arm) else []
+    if rules := [] if key.name in board.untrained else board.as_good(arm):
         found.append(f"{AS_GOOD}: {', '.join(rules)}")
-    if earlier := same_as(board, key):
+    if earlier := same_as(board, key, arm):
         found.append(f"{SAME}: {earlier}")
     return found
 
 
-def same_as(board: TaskBoard, key: ArmKey) -> str:
+def same_as(board: TaskBoard, key: ArmKey, arm: Arm) -> str:
     """Return the first other row that has the same exact results in all seeds; "": no earlier row has them."""
-    own = [row.result for row in board.arms[key].rows]
-    first = next(one for one, arm in board.arms.items() if [row.result for row in arm.rows] == own)
+    own = [row.result for row in arm.rows]
+    alike = (one for one, other in board.arms.items() if [row.result for row in other.rows] == own)
+    first = next(alike, key)
     return "" if first == key or not all(own) else str(first).partition("/")[2].replace("/", " ")
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -38,12 +38,14 @@ class TaskBoard:
         arms: The arms by their keys.
         untrained: Names of the policies without training.
         bounds: Those of them that use the ground truth.
+        entries: Policies from outside, which have rows but no part in scores, controls and the answer.
     """
 
     env_id: str
     arms: Mapping[ArmKey, Arm]
     untrained: Sequence[str]
     bounds: frozenset[str] = frozenset()
+    entries: Mapping[ArmKey, Arm] = field(default_factory=dict)
 
     @property
     def random(self) -> Arm:
@@ -53,7 +55,12 @@ class TaskBoard:
     @property
     def reward_only(self) -> Arm:
         """The reward-only method."""
-        return self.arms[ArmKey(self.env_id, REWARD_ONLY)]
+        return self.arms[self.reward_only_key]
+
+    @property
+    def reward_only_key(self) -> ArmKey:
+        """The key of the reward-only method."""
+        return ArmKey(self.env_id, REWARD_ONLY)
 
     @property
     def rules(self) -> dict[str, Arm]:
@@ -198,19 +205,24 @@ class TaskBoard:
             if rule.values("performance").mean() >= least and rule.values("gap").mean() <= largest
         ]
 
-    def matched(self) -> list[str]:
-        """Return the scripted rules that do about as well as the best trained arm.
+    @cached_property
+    def best_trained(self) -> ArmKey:
+        """The trained arm with which rules are compared.
 
-        Where the task has scores, that is the best strength of the method with the largest area; otherwise the trained
-        arm with the highest performance, which a rule must reach.
+        Where the task has scores, that is the best strength of the method with the largest area; otherwise the arm with
+        the highest performance.
         """
-        trained = {name: self.of(name) for name in [*self.methods, REWARD_ONLY]}
         if not self.unscored:
             area = {name: self.area(name).value for name in self.methods}
-            best = max(area, key=lambda name: area[name]) if area else REWARD_ONLY
-            return self.as_good(self.of(best)[self.best(best)])
-        arms = [arm for of in trained.values() for arm in of.values()]
-        return self.as_good(max(arms, key=lambda arm: np.nan_to_num(arm.values("performance").mean(), nan=-np.inf)))
+            return self.best(max(area, key=lambda name: area[name])) if area else self.reward_only_key
+        trained = {key: arm for name in [*self.methods, REWARD_ONLY] for key, arm in self.of(name).items()}
+        means = {key: np.nan_to_num(arm.values("performance").mean(), nan=-np.inf) for key, arm in trained.items()}
+        return max(means, key=lambda key: means[key])
+
+    @cached_property
+    def matched(self) -> list[str]:
+        """The scripted rules that do about as well as the best trained arm."""
+        return self.as_good(self.arms[self.best_trained])
 
     def dominating(self) -> "dict[str, Dominated]":
         """Return how many trained arms each rule without ground truth dominates, for rules that dominate some.

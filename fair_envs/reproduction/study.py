@@ -11,7 +11,7 @@ from fair_envs.assessment import plots
 from fair_envs.experiments import tables
 from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.jobs import Job
-from fair_envs.experiments.seeds import TABLE, Arm, begin, fill, made_by
+from fair_envs.experiments.seeds import TABLE, Arm, Filled, begin, fill, made_by, write_rows
 from fair_envs.reproduction.claims import Claim
 
 PRINTED, REPAIRED = "as printed", "repaired"
@@ -131,7 +131,12 @@ class Report(ABC, Generic[ScaleT]):
         yield self.limitations()
         if claims:
             yield "## What would change our mind"
-            yield "Each claim would be refuted by:"
+            yield (
+                "Each claim would be refuted by what stands behind its number, if the test of the claim shows it, with "
+                "its correction. Where a verdict is *does not hold*, this has been shown. Such a verdict would change "
+                "if more seeds, points that were not run, or trainings as long as the paper's no longer showed it. "
+                "Where a verdict is *undecided*, the table of verdicts has the number of seeds that would decide."
+            )
             yield "\n".join(f"{k}. {claim.refuted}" for k, claim in enumerate(claims, start=1))
         yield "## The command"
         yield self._made()
@@ -174,8 +179,8 @@ class Report(ABC, Generic[ScaleT]):
         missing = "".join(f"\n\nMissing: {name}: {why}." for name, why in self.failed.items())
         return (
             f"`{self.command}`\n\n{len(jobs)} cells, {self._seeds()}, {seconds / 3600:.1f} CPU hours of training. The "
-            f"numbers of every seed are in `{TABLE}`, made by {made_by(jobs.values())}. With the option `--merge` and "
-            f"this table, the command writes the report again without training.{missing}"
+            f"numbers of every seed are in `{TABLE}`, made by {made_by(jobs.values())}. With the options `--merge` and "
+            f"`--report-only`, the command writes the report again from this table, without training.{missing}"
         )
 
     @abstractmethod
@@ -239,6 +244,7 @@ class Study(Generic[ScaleT, KeyT]):
         seeds: int | None = None,
         resume: bool = False,
         merge_from: Sequence[Path] = (),
+        report_only: bool = False,
         progress: bool = True,
     ) -> Path:
         """Run the missing cells and write the tables, figures and report; return the report's path.
@@ -256,11 +262,13 @@ class Study(Generic[ScaleT, KeyT]):
             seeds: Number of training seeds of each cell; None: the scale's.
             resume: Whether to continue in an existing folder.
             merge_from: Tables of the same study, or folders that contain one, whose cells are reused.
+            report_only: Whether to run nothing, and write the report from the rows that exist.
             progress: Whether to show a bar with the remaining time.
 
         Raises:
             ValueError: The scale or engine is unknown, the folder was started with another scale, ``seeds`` is less
-                than 1, or a path in ``merge_from`` has no table.
+                than 1, an arm has no rows for ``report_only``, or a path in ``merge_from`` has no table, or one of
+                another study.
             ImportError: The engine is not installed.
             FileExistsError: The folder exists and ``resume`` is False.
             FailedCellsError: Some cells failed; the report is written without them, unless an arm has no others.
@@ -268,22 +276,36 @@ class Study(Generic[ScaleT, KeyT]):
         check_engine(engine, jobs)
         if seeds is not None and seeds < 1:
             raise ValueError(f"seeds must be at least 1, got {seeds}")
-        rows = begin(out, scale=scale, known=self.scales, resume=resume, merge_from=merge_from)
+        if scale not in self.scales:
+            raise ValueError(f"scale must be one of {', '.join(map(repr, self.scales))}, got {scale!r}")
         chosen = self.scales[scale]
         if seeds is not None:
             chosen = replace(cast(Any, chosen), seeds=seeds)
         groups = self.cells(chosen)
-        filled = fill(rows, groups, self.numbers, out, engine=engine, jobs=jobs, progress=progress)
+        rows = begin(out, scale=scale, resume=resume, merge_from=merge_from, groups=groups)
+        if report_only:
+            write_rows(out / TABLE, rows)
+            known = {row.job for row in rows}
+            every = ((str(key), place, cell) for key, group in groups.items() for place, cell in enumerate(group))
+            missing = [(arm, getattr(cell, "seed", place)) for arm, place, cell in every if cell.identity not in known]
+            filled = Filled(rows, dict.fromkeys(missing, "it is not in the table"))
+        else:
+            filled = fill(rows, groups, self.numbers, out, engine=engine, jobs=jobs, progress=progress)
         by_cell = {row.job: row for row in filled.rows}
         arms = {
             key: Arm(str(key), [by_cell[cell.identity] for cell in group if cell.identity in by_cell])
             for key, group in groups.items()
         }
         failed, total = {f"{arm} {seed}": why for (arm, seed), why in filled.failed.items()}, len(filled.rows)
-        if not all(arm.seeds for arm in arms.values()):
+        empty = [arm.label for arm in arms.values() if not arm.seeds]
+        if report_only and empty:
+            raise ValueError(
+                f"merge_from (--merge) must have rows of every arm for a report only, got none of {len(empty)} of "
+                f"{len(arms)} arms, such as {empty[0]!r}"
+            )
+        if empty:
             raise FailedCellsError(failed, total + len(failed))
-        report = self.report(scale, chosen, arms, out)
-        if not failed:
-            return report.write()
-        replace(report, failed=failed).write()
-        raise FailedCellsError(failed, total + len(failed))
+        path = replace(self.report(scale, chosen, arms, out), failed=failed).write()
+        if failed and not report_only:
+            raise FailedCellsError(failed, total + len(failed))
+        return path

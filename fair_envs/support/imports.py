@@ -49,7 +49,7 @@ def permit(new: Permissions) -> None:
     global _permissions
     _permissions = new
     for module in new.modules:
-        with _searching(also=True):
+        with _searching(also=True), _named(module, searched=True):
             importlib.import_module(module)
 
 
@@ -89,8 +89,26 @@ def module_of(path: str) -> ModuleType:
     """Return the module of ``"module:function"``; see `imported`."""
     if not isinstance(path, str) or not PATH.fullmatch(path):
         raise ValueError(f"import path must be module:function, got {path!r}")
-    with _searching(also=_permissions.stored or path in _permissions.typed):
-        return importlib.import_module(path.partition(":")[0])
+    module = path.partition(":")[0]
+    also = _permissions.stored or path in _permissions.typed
+    with _searching(also=also), _named(module, searched=also):
+        return importlib.import_module(module)
+
+
+@contextmanager
+def _named(module: str, *, searched: bool) -> Iterator[None]:
+    """Say on the command line why a module is not found; ``searched``: whether the folder was searched too."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not _permissions.folder or error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # it exists, and needs another module
+        why = (
+            "it is neither installed nor in the current folder"
+            if searched
+            else f"to find it in the current folder, name it on the command line: fair-envs --import {module} ..."
+        )
+        raise ModuleNotFoundError(f"No module named {error.name!r}; {why}", name=error.name) from error
 
 
 @contextmanager

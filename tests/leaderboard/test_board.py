@@ -158,8 +158,25 @@ def test_a_failed_cell_is_named_and_the_others_are_kept(
 
 
 def test_errors_of_verification_say_what_to_do(out: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"row must be one of the table, such as FairLending-v0/random/0, got 'x'"):
-        board.verify("x", out)
+    first = r"row must be one of the table, such as FairLending-v0/random/0, got"
+    for row, said in {
+        "x": r"row must be TASK/METHOD\[/STRENGTH\]/SEED, or an existing folder of an entry, got 'x'",
+        "FairLending-v0/ppo": r"row must be TASK/METHOD\[/STRENGTH\]/SEED",
+        "FairLending-v0/parity/7": f"{first} '.*'; there are FairLending-v0/parity/0.25/0 to FairLending-v0/parity/2/1",
+        "FairLending-v0/max-rewards/0": f"{first} '.*'; did you mean 'FairLending-v0/max-reward/0'",
+    }.items():
+        with pytest.raises(ValueError, match=said):
+            board.verify(row, out)
+    with pytest.raises(FileNotFoundError, match=r"must be that of a leaderboard, with seeds.csv.gz and .*, got .*none"):
+        board.verify("FairLending-v0/ppo/0", tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match=r"entry must be a folder with a file entry.json, got .*mine"):
+        board.verify_entry(tmp_path / "mine", scale="smoke")
+    other = replace(read_rows(out)[0], arm=f"{TASK}/mine (entry)")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / BEGUN).write_text((out / BEGUN).read_text())
+    write_rows(tmp_path / "old" / TABLE, [other])
+    with pytest.raises(ValueError, match="row must be made by a cell of this version"):
+        board.verify(f"{TASK}/mine (entry)/0", tmp_path / "old")
     (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, read_rows(out))
     with pytest.raises(ValueError, match=r"train it again with retrain=True \(--retrain\)"):
@@ -179,6 +196,8 @@ def test_wrong_arguments_are_refused_before_anything_is_written(out: Path, tmp_p
     new: dict[str, Any] = {"out": tmp_path / "new", "progress": False}
     with pytest.raises(ValueError, match="scale must be one of 'smoke', got 'vast'"):
         board.run(scale="vast", **new)
+    with pytest.raises(ValueError, match="got 'FairHiring-v0'; scale 'smoke' does not have it, others do"):
+        board.run(scale="smoke", tasks=["FairHiring-v0"], **new)
     with pytest.raises(ValueError, match="task must be one of FairLending-v0, got 'FairLending'"):
         board.run(scale="smoke", tasks=["FairLending"], **new)
     with pytest.raises(ValueError, match="method must be one of"):

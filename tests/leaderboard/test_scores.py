@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -222,8 +223,8 @@ def test_a_method_that_runs_on_some_tasks_is_scored_on_these() -> None:
 
 
 def test_a_rule_is_compared_with_the_best_arm_where_a_task_has_no_scores() -> None:
-    assert board(ppo=(0.0, 0.4)).matched() == ["max-reward"]
-    assert board({"fair": (0.95, 0.1)}, ppo=(0.0, 0.4)).matched() == []
+    assert board(ppo=(0.0, 0.4)).matched == ["max-reward"]
+    assert board({"fair": (0.95, 0.1)}, ppo=(0.0, 0.4)).matched == []
 
 
 # Controls -------------------------------------------------------------------------------------------------------------
@@ -418,7 +419,7 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     rows = [replace(row, result=f"of seed {row.seed}") for row in rule.rows]
     arms = {**own.arms, ArmKey(TASK, "constant 1"): Arm("constant 1", rows), ArmKey(TASK, "max-reward"): Arm("", rows)}
     both = TaskBoard(TASK, arms, ("random", "constant 1", "max-reward", PLANTED, PARTIAL))
-    assert list(both.rules) == ["constant 1", "max-reward"] and both.matched() == ["max-reward"] == [*both.dominating()]
+    assert list(both.rules) == ["constant 1", "max-reward"] and both.matched == ["max-reward"] == [*both.dominating()]
     unscored = board({"parity": (0.0, 0.1)}, task=HIRING, ppo=(0.0, 0.4), **{AGAIN: (0.0, 0.4)})
     shown = page(both, unscored)
     vars(shown)["boards"] = [both, unscored]  # the second task has other scripted policies
@@ -426,7 +427,7 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     text = "FairHiring-v0 (0 % of `max-reward`): the reward-only method is not shown to perform better than random"
     assert told(shown, "Which tasks").startswith(f"**Which tasks have no scores?** {text}")
     rules = told(shown, "Where")
-    assert unscored.matched() and "On 2 of 2 tasks, a scripted rule" in rules
+    assert unscored.matched and "On 2 of 2 tasks, a scripted rule" in rules
     assert "better ones: FairLending-v0 (`max-reward`); on tasks without scores, where" in rules
     assert "its gap: FairHiring-v0 (`max-reward`)." in rules
     assert "On 1 of 2 tasks, PPO itself performs worse than a rule (shown on 1)." in rules
@@ -599,11 +600,11 @@ def test_a_row_is_marked_if_a_rule_is_as_good_or_it_is_no_contender() -> None:
 def test_a_row_with_the_same_decisions_as_an_earlier_one_says_so() -> None:
     found = board({("cpo", 0.5): (0.8, 0.1), ("cpo", 0.1): (0.8, 0.1)})
     keys = [ArmKey(TASK, "cpo", strength) for strength in (0.5, 0.1)]
-    assert [same_as(found, key) for key in keys] == ["", ""]  # no exact result is known
+    assert [same_as(found, key, found.arms[key]) for key in keys] == ["", ""]  # no exact result is known
     for key in keys:
         rows = [replace(row, result=f"of seed {row.seed}") for row in found.arms[key].rows]
         found.arms[key] = Arm(str(key), rows)  # type: ignore[index]
-    assert [same_as(found, key) for key in keys] == ["", "cpo 0.5"]
+    assert [same_as(found, key, found.arms[key]) for key in keys] == ["", "cpo 0.5"]
     assert rows_of(found)[-1].cells["marks"] == "a rule is as good: max-reward; same decisions: cpo 0.5"
 
 
@@ -612,6 +613,32 @@ def test_the_worst_off_group_is_that_of_most_seeds() -> None:
     assert worst_off(own) == "disadvantaged (3 of 3)"
     assert worst_off(arm(ArmKey(TASK, "fair"), 1.0, 0.1, rates=(0.5, 0.5))) == "disadvantaged (1 of 3)"
     assert worst_off(Arm("fair", [replace(own.rows[1], numbers={"rate of a": 0.5, "rate of b": 0.5})])) == ""
+
+
+def test_an_entry_has_a_row_and_no_part_in_the_answer(tmp_path: Path) -> None:
+    methods = {("parity", 0.5): (0.8, 0.1), ("ggf", 0.5): (0.7, 0.1)}
+    without, key = page(board(methods)), ArmKey(TASK, "mine (entry)")
+    own = replace(without, entries={key: arm(key, 1.5, 0.0)})  # better than every method, rule and control
+    assert own.lines() == without.lines() and own.controls == without.controls and own.made() == without.made()
+    (row,) = [row for row in own.rows[TASK] if row.key == key]
+    assert row is own.rows[TASK][-1] and row.text("marks") == "entry" and row.text("performance").startswith("1.5000")
+    text = own.write(tmp_path).read_text()
+    assert "* From outside: `mine (entry)` (area 1, performance 1.5000 [" in text
+    assert "* Trained with the highest area, of 2: `parity 0.5`" in text
+    assert len(read_rows(tmp_path)) == 3 * len(own.arms)  # the entry is not stored
+
+
+def test_a_page_does_not_replace_a_table_with_other_rows(tmp_path: Path) -> None:
+    page(board({"parity": (0.8, 0.1)})).write(tmp_path)
+    with pytest.raises(FileExistsError, match=r"has 3 others, such as FairLending-v0/parity/0"):
+        page(board({"ggf": (0.8, 0.1)})).write(tmp_path)
+    assert any(row.arm.endswith("parity") for row in read_rows(tmp_path))
+    page(board({"parity": (0.8, 0.1), "ggf": (0.8, 0.1)})).write(tmp_path)  # no row is lost
+    fewer = replace(page(board()), source=tmp_path)
+    fewer.write(tmp_path)  # its own folder keeps its rows
+    assert any(row.arm.endswith("ggf") for row in read_rows(tmp_path))
+    fewer.write(tmp_path / "page")
+    assert not any(row.arm.endswith("ggf") for row in read_rows(tmp_path / "page"))
 
 
 def test_boards_are_made_of_the_rows_of_a_table() -> None:

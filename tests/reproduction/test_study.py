@@ -34,6 +34,7 @@ class Sum:
 
     def write(self) -> Path:
         path = self.out / "report.md"
+        (self.out / "failed.txt").write_text(str(dict(self.failed)))
         path.write_text(str({name: float(arm.values("square").sum()) for name, arm in self.arms.items()}))
         return path
 
@@ -84,6 +85,41 @@ def test_a_study_continues_from_the_table_of_another_machine(tmp_path: Path) -> 
     assert {row.code for row in read_rows(tmp_path / "two")} == {first.code}
     assert len(list((tmp_path / "two" / "cells").iterdir())) == 2
     assert len(read_rows(tmp_path / "two")) == 3
+
+
+def test_only_a_table_of_the_same_study_is_merged(tmp_path: Path) -> None:
+    STUDY.run(scale="smoke", out=tmp_path / "one", seeds=1, progress=False)
+    (row,) = read_rows(tmp_path / "one")
+    write_rows(tmp_path / "other.csv.gz", [replace(row, arm="circles", job="another")])
+    tables = [tmp_path / "one", tmp_path / "other.csv.gz"]
+    with pytest.raises(
+        ValueError, match=r"got .*other.csv.gz, none of whose 1 rows is of a cell .* row is of 'circles'"
+    ):
+        STUDY.run(scale="smoke", out=tmp_path / "two", merge_from=tables, progress=False)
+    assert not (tmp_path / "two").exists()
+
+
+def test_only_the_folder_of_a_study_is_resumed(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="out must be a new folder, or one that was begun"):
+        STUDY.run(scale="smoke", out=tmp_path, resume=True, progress=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    (tmp_path / "empty").mkdir()
+    assert STUDY.run(scale="smoke", out=tmp_path / "empty", resume=True, progress=False).exists()
+
+
+def test_a_report_can_be_written_without_running_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    STUDY.run(scale="smoke", out=tmp_path / "whole", progress=False)
+    _, *others = read_rows(tmp_path / "whole")
+    write_rows(tmp_path / "part.csv.gz", others)
+    monkeypatch.setattr("fair_envs.experiments.seeds.run_cells", lambda *_, **__: pytest.fail("it ran"))
+    given: dict[str, Any] = {"scale": "smoke", "report_only": True, "progress": False}
+    path = STUDY.run(out=tmp_path / "out", merge_from=[tmp_path / "part.csv.gz"], **given)
+    assert path.read_text() == "{'squares': 5.0}"
+    assert (tmp_path / "out" / "failed.txt").read_text() == "{'squares 0': 'it is not in the table'}"
+    assert read_rows(tmp_path / "out") == others
+    with pytest.raises(ValueError, match="must have rows of every arm for a report only, got none of 1 of 1 arms"):
+        STUDY.run(out=tmp_path / "new", **given)
 
 
 def test_the_table_says_which_code_made_each_number(tmp_path: Path) -> None:
