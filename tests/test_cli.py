@@ -105,6 +105,12 @@ def test_a_page_shows_the_task_and_describes_the_scripted_policies() -> None:
     assert "correct - Makes the decision that is correct by the ground truth." in said.flat
 
 
+def test_a_page_numbers_the_entries_of_an_observation() -> None:
+    assert "its entries 0 score_0, 1 score_1, 2 score_2," in Said("show", "FairLending-v0").flat
+    assert "..., 159 ratio_4_1" in Said("show", "FairAttention-v0").flat
+    assert "its entries" not in Said("show", "FairEpidemic-v0").flat
+
+
 def test_a_page_shows_what_good_numbers_do_not_show() -> None:
     said = Said("show", "FairEpidemic-v0")
     assert "caution A small gap of vaccinations, the short-term measure, does not show" in said.flat

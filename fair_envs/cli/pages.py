@@ -216,6 +216,9 @@ def spaces_table(rules: Rules) -> Table:
     agents = rules.agents(rules.params)
     table.add_row("agents", str(agents))
     table.add_row("an agent observes", Text(_array(observation)))
+    if entries := [f"{k} {name}" for k, name in enumerate(rules.observed_features(rules.params))]:
+        listed = entries if len(entries) <= LISTED else [*entries[:LISTED], "...", entries[-1]]
+        table.add_row("its entries", Text(", ".join(listed)))
     table.add_row("an agent acts", Text(str(action)))
     if getattr(type(rules), "action_masks", Rules.action_masks) is not Rules.action_masks:
         told = "some actions have no effect: see action_masks(), or info['action_mask'] with ReportActionMasks"
@@ -226,6 +229,9 @@ def spaces_table(rules: Rules) -> Table:
         table.add_row("all agents", Text(told.format(*joint) + "info['agent_reward'] has that of each."))
         table.add_row("one agent", Text('gymnasium.make(ID, control="focal") or focal-ID; others= plays the others.'))
     return table
+
+
+LISTED = 40  # entries of an observation
 
 
 def _array(space: Any) -> str:

@@ -49,6 +49,10 @@ class OwnRules:
         """Return the space of actions."""
         return self._known()[1]
 
+    def observed_features(self, params: Any) -> tuple[str, ...]:
+        """Return (): the names of the entries are unknown."""
+        return ()
+
     def _known(self) -> tuple[Space[Any], Space[Any]]:
         if self.spaces is None:
             raise ValueError(f"spaces must be known, those of {self.name} are not")
