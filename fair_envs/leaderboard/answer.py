@@ -36,7 +36,7 @@ class Answer:
         if not boards:
             return []
         unscored = [board for board in boards if board.unscored]
-        found = [self._rules()]
+        found = [f"**Where does a simple rule do about as well?** {' '.join(self._rules())}"]
         if self.standing.contenders:
             found += self._of_methods()
         else:
@@ -153,35 +153,32 @@ class Answer:
                 )
         return found
 
-    def _rules(self) -> str:
-        """Return where simple rules do about as well as the best trained method, or better than others."""
+    def _rules(self) -> Iterator[str]:
+        """Yield where simple rules do about as well as the best trained method, or better than others."""
         boards = [board for board in self.standing.boards if board.matched]
-        scored, others = (
-            [_with_rules(board) for board in boards if bool(board.unscored) == no] for no in (False, True)
-        )
-        text = (
-            f"**Where does a simple rule do about as well?** {self._on(boards)}, a scripted rule without access to the "
-            "truth about people has about the performance and the gap of the best trained method, or better ones (the "
-            "rule; the best)"
-        )
+        scored = [_with_rules(board) for board in boards if not board.unscored]
+        others = [_with_rules(board) for board in boards if board.unscored]
         told = [", ".join(scored)] if scored else []
         if others:
             told.append(
-                f"on tasks without scores, where the trained policy with the highest performance counts as the best, "
+                "on tasks without scores, where the trained policy with the highest performance counts as the best, "
                 f"whatever its gap: {', '.join(others)}"
             )
-        text += f": {'; '.join(told)}." if told else "."
-        most = {env_id: name for env_id, (name, found) in self._dominated.items() if found.arms == found.of}
+        yield (
+            f"{self._on(boards)}, a scripted rule without access to the truth about people has about the performance "
+            "and the gap of the best trained method, or better ones"
+            + (f" (the rule; the best): {'; '.join(told)}." if told else ".")
+        )
         matched = {board.env_id for board in boards}
+        most = {env_id: name for env_id, (name, found) in self._dominated.items() if found.arms == found.of}
         if larger := [f"{env_id} (`{name}`)" for env_id, name in most.items() if env_id not in matched]:
-            text += (
-                f" On {', '.join(larger)}, a rule performs at least as well as every trained policy and gives every "
+            yield (
+                f"On {', '.join(larger)}, a rule performs at least as well as every trained policy and gives every "
+                "group at least as much, but with a larger gap than the best."
             )
-            text += "group at least as much, but with a larger gap than the best."
         if ahead := self._ahead:
             shown = sum(board.shown_behind for board in ahead)
-            text += f" {self._on(ahead)}, PPO itself performs worse than a rule (shown on {shown})."
-        return text
+            yield f"{self._on(ahead)}, PPO itself performs worse than a rule (shown on {shown})."
 
     @cached_property
     def _dominated(self) -> dict[str, tuple[str, Dominated]]:

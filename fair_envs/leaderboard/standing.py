@@ -58,7 +58,7 @@ class Standing:
         """The level of a comparison with Bonferroni's correction for all pairs of methods."""
         return 1 - 0.05 / max(self.pairs, 1)
 
-    @property
+    @cached_property
     def steady_rivals(self) -> list[str]:
         """The ranked methods that are not shown to have a smaller area with one strength than `steady`, best first."""
         if not self.steady:

@@ -300,7 +300,10 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     assert "On 0 of 1 tasks, a scripted rule" in rules and "better ones." in rules and "PPO itself" not in rules
     assert not any("reaches less than a rule" in detail for detail in found.answer.details())
     matched = told(page(board({"parity": (0.8, 0.1)})), "Where")
-    assert "On 1 of 1 tasks, a scripted rule" in matched and "better ones: FairLending-v0 (`max-reward`)." in matched
+    assert (
+        "On 1 of 1 tasks, a scripted rule" in matched
+        and "(the rule; the best): FairLending-v0 (`max-reward`; `parity`)." in matched
+    )
 
 
 def test_a_group_that_loses_is_counted_with_its_task() -> None:
@@ -428,8 +431,8 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     assert told(shown, "Which tasks").startswith(f"**Which tasks have no scores?** {text}")
     rules = told(shown, "Where")
     assert unscored.matched and "On 2 of 2 tasks, a scripted rule" in rules
-    assert "better ones: FairLending-v0 (`max-reward`); on tasks without scores, where" in rules
-    assert "its gap: FairHiring-v0 (`max-reward`)." in rules
+    assert "(the rule; the best): FairLending-v0 (`max-reward`; `parity`); on tasks without scores, where" in rules
+    assert "its gap: FairHiring-v0 (`max-reward`; `parity`)." in rules
     assert "On 1 of 2 tasks, PPO itself performs worse than a rule (shown on 1)." in rules
     text = "**PPO against rules.** Above random, PPO reaches less than a rule on FairHiring-v0 (0 % of `max-reward`)."
     assert text in shown.answer.details()
