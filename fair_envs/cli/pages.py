@@ -22,6 +22,8 @@ from fair_envs.registration import TABLE, find
 from fair_envs.support.imports import imported
 from fair_envs.tasks import Task, parameters_of, rules_for, task_of
 
+LISTED = 40  # entries of an observation
+
 
 def rules_class(env_id: str, *, variant: str | None = None) -> type[Rules]:
     """Return the rules of an environment, or of a variant of it.
@@ -217,7 +219,7 @@ def spaces_table(rules: Rules) -> Table:
     table.add_row("agents", str(agents))
     table.add_row("an agent observes", Text(_array(observation)))
     if entries := [f"{k} {name}" for k, name in enumerate(rules.observed_features(rules.params))]:
-        listed = entries if len(entries) <= LISTED else [*entries[:LISTED], "...", entries[-1]]
+        listed = entries if len(entries) <= LISTED + 1 else [*entries[:LISTED], "...", entries[-1]]
         table.add_row("its entries", Text(", ".join(listed)))
     table.add_row("an agent acts", Text(str(action)))
     if getattr(type(rules), "action_masks", Rules.action_masks) is not Rules.action_masks:
@@ -229,9 +231,6 @@ def spaces_table(rules: Rules) -> Table:
         table.add_row("all agents", Text(told.format(*joint) + "info['agent_reward'] has that of each."))
         table.add_row("one agent", Text('gymnasium.make(ID, control="focal") or focal-ID; others= plays the others.'))
     return table
-
-
-LISTED = 40  # entries of an observation
 
 
 def _array(space: Any) -> str:

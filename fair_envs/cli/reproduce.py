@@ -48,6 +48,7 @@ def reproduce(
     again += [] if seeds is None else ["--seeds", str(seeds)]
     again += [] if engine is None else ["--engine", engine]
     again += [word for source in merge or [] for word in ("--merge", str(source))]
+    again += ["--report-only"] * report_only
     with resumable(shlex.join(again), begun=folder):
         module = importlib.import_module(f"fair_envs.reproduction.{paper}.report")
         report = module.main(

@@ -142,7 +142,14 @@ def made_by(rows: Iterable[SeedRow]) -> str:
     return f"{count} of the code" + (f" ({'; '.join(versions)})" if versions else "")
 
 
-def begin(
+def begin(out: Path, *, scale: str) -> None:
+    """Make the folder of a study, which keeps the name of the scale: it protects the results of another one."""
+    out.mkdir(parents=True, exist_ok=True)
+    replace_file(out / BEGUN, scale.encode())
+    (out / CELLS).mkdir(exist_ok=True)
+
+
+def stored_rows(
     out: Path,
     *,
     scale: str,
@@ -150,11 +157,11 @@ def begin(
     merge_from: Sequence[Path],
     groups: Mapping[Any, Sequence[Job]],
 ) -> list[SeedRow]:
-    """Begin the folder of a study, or continue it, and return the rows that exist.
+    """Return the rows of a study that exist, before its folder is begun or continued; write nothing.
 
     Args:
         out: A new folder, or that of the same study.
-        scale: Name of the scale, which the folder keeps: it protects the results of another scale.
+        scale: Name of the scale.
         resume: Whether to continue in an existing folder.
         merge_from: Tables, or folders that contain one, whose rows are used too.
         groups: The cells, of which each table in ``merge_from`` must have a row.
@@ -177,18 +184,20 @@ def begin(
         raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
     if not begun.is_file() and out.exists() and any(out.iterdir()):
         raise ValueError(f"out must be a new folder, or one that was begun (it has a file {BEGUN}), got {out}")
-    identities = {cell.identity for group in groups.values() for cell in group}
+    identities, arms = {cell.identity for group in groups.values() for cell in group}, set(map(str, groups))
     for path in merge_from:
         rows = read_rows(path)
         if rows and not any(row.job in identities for row in rows):
+            why = (
+                "they are of other seeds, another scale or an earlier version"
+                if any(row.arm in arms for row in rows)
+                else f"its first row is of {rows[0].arm!r}"
+            )
             raise ValueError(
                 f"merge_from (--merge) must name tables of this study, got {path}, none of whose {len(rows)} rows is "
-                f"of a cell of the scale {scale!r} (its first row is of {rows[0].arm!r})"
+                f"of a cell of the scale {scale!r}: {why}"
             )
-    rows = read_tables([*merge_from, *([out] if (out / TABLE).is_file() else [])])
-    (out / CELLS).mkdir(parents=True, exist_ok=True)
-    begun.write_text(scale)
-    return rows
+    return read_tables([*merge_from, *([out] if (out / TABLE).is_file() else [])])
 
 
 class Filled(NamedTuple):

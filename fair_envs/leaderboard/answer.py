@@ -37,10 +37,12 @@ class Answer:
             return []
         unscored = [board for board in boards if board.unscored]
         found = [f"**Where does a simple rule do about as well?** {' '.join(self._rules())}"]
-        if self.standing.contenders:
-            found += self._of_methods()
-        else:
+        if not self.standing.contenders:
             found.append("No task has scores." if len(unscored) == len(boards) else "No method has scores.")
+        elif not self._score.area.value > 0:
+            found.append("No method has an area above 0: none closes a part of PPO's gap and keeps some performance.")
+        else:
+            found += self._of_methods()
         if unscored:
             found.append(_unscored(unscored))
         cautions = {board.env_id: task_of(board.env_id).caution for board in boards}
@@ -84,10 +86,10 @@ class Answer:
         if steady := standing.steady:
             one, close = standing.contenders[steady], standing.steady_rivals
             strength = "" if one.steadiest is None else f" with the strength {one.steadiest:g}"
+            pairs = f"corrected for all {standing.pairs_of_one} pairs of methods with a strength"
+            others = f"; not clearly worse: {as_code(close)}, {pairs}" if close else ""
             which += f" If you must use one strength for all tasks, use `{steady}`{strength} "
-            which += f"(area {one.area_of_one.value:.2f}" + (
-                f"; not clearly worse: {as_code(close)})." if close else ")."
-            )
+            which += f"(area {one.area_of_one.value:.2f}{others})."
         yield which
         yield f"**How sure is that?** {' '.join(self._sure())}"
         yield (
@@ -118,7 +120,7 @@ class Answer:
     def _sure(self) -> Iterator[str]:
         """Yield how sure it is that the first method is the best one."""
         standing, boards = self.standing, self.standing.boards
-        pairs = f"corrected for the number of pairs of methods, {standing.pairs}"
+        pairs = f"corrected for all {standing.pairs} pairs of methods"
         if standing.rivals:
             yield f"Not clearly worse than `{self._first}`: {as_code(standing.rivals)} ({pairs})."
         elif len(standing.ranked) > 1:
@@ -171,11 +173,14 @@ class Answer:
         )
         matched = {board.env_id for board in boards}
         most = {env_id: name for env_id, (name, found) in self._dominated.items() if found.arms == found.of}
-        if larger := [f"{env_id} (`{name}`)" for env_id, name in most.items() if env_id not in matched]:
-            yield (
-                f"On {', '.join(larger)}, a rule performs at least as well as every trained policy and gives every "
-                "group at least as much, but with a larger gap than the best."
-            )
+        for board in self.standing.boards:
+            best = board.arms[board.best_trained]
+            if board.env_id in most and board.env_id not in matched and not np.isnan(best.values("gap").mean()):
+                yield (
+                    f"On {board.env_id}, `{most[board.env_id]}` performs at least as well as every trained policy and "
+                    "gives every group at least as much, but with a larger gap than the best "
+                    f"(`{arm_text(board.best_trained)}`), by means over seeds."
+                )
         if ahead := self._ahead:
             shown = sum(board.shown_behind for board in ahead)
             yield f"{self._on(ahead)}, PPO itself performs worse than a rule (shown on {shown})."
@@ -281,9 +286,13 @@ def _with(keys: Iterable[ArmKey]) -> str:
 
 
 def _with_rules(board: TaskBoard) -> str:
-    """Return a task, and the rules that do about as well as its best trained arm, after which they are named."""
-    best = board.best_trained
-    return f"{board.env_id} ({as_code(board.matched)}; `{best.name}{strength_text(best.strength, before=' ')}`)"
+    """Return a task, the rules that do about as well as its best trained arm, and this arm."""
+    return f"{board.env_id} ({as_code(board.matched)}; `{arm_text(board.best_trained)}`)"
+
+
+def arm_text(key: ArmKey) -> str:
+    """Return the name of an arm with its strength."""
+    return f"{key.name}{strength_text(key.strength, before=' ')}"
 
 
 def _span(score: Score, name: str) -> str:

@@ -1,5 +1,6 @@
 """Runs the leaderboard, writes its page, and verifies its rows."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -21,6 +22,7 @@ from fair_envs.experiments.seeds import (
     begin,
     fill,
     read_rows,
+    stored_rows,
     version_here,
     version_text,
 )
@@ -82,8 +84,9 @@ def run(
     """
     check_engine(engine, jobs)
     groups = cells(scaled(scale, tasks=tasks, methods=methods, seeds=seeds))
-    known = cells(scaled(scale, seeds=seeds)) if merge_from else {}  # also rows of tasks that are not run this time
-    rows = begin(out, scale=scale, resume=resume, merge_from=merge_from, groups=known)
+    known = {**cells(scaled(scale, seeds=seeds)), **groups} if merge_from else {}  # also of tasks that are not run now
+    rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=known)
+    begin(out, scale=scale)
     filled = fill(
         rows,
         groups,
@@ -114,7 +117,8 @@ def measure_units(
         ValueError: A training was too short to measure anything.
     """
     groups = unit_cells(scaled(scale))
-    rows = begin(out, scale=scale, resume=True, merge_from=(), groups=groups)
+    rows = stored_rows(out, scale=scale, resume=True, merge_from=(), groups=groups)
+    begin(out, scale=scale)
     filled = fill(rows, groups, stored_numbers, out, engine=engine, jobs=jobs, progress=progress)
     if filled.failed:
         raise FailedCellsError(
@@ -327,6 +331,8 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
     for name in ("task", "name", "policy", "result"):
         if not isinstance(found.get(name), str):
             raise ValueError(f"{folder / ENTRY} must have {name!r}, a text, got {found.get(name)!r}")
+    if not re.fullmatch(r"[^|`/\n\r]{1,60}", found["name"]):
+        raise ValueError(f"name must have 1 to 60 characters and none of | ` / or a line break, got {found['name']!r}")
     if found["task"] not in IDS:  # another name could import a module
         raise ValueError(f"task must be one of {', '.join(IDS)}, got {found['task']!r}{meant(found['task'], IDS)}")
     policy = found["policy"]

@@ -79,7 +79,8 @@ def _draw_rows(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
         below = 4 if k % 2 else -11  # so that neighbouring names do not overlap
         place = bars["x"][0], bars["y"][0]
         axis.annotate(text, place, xytext=(5, below), textcoords="offset points", fontsize=8)
-    axis.axvspan(0, np.nanmean([row.cells["noise floor"] for row in rows]), color="#eeeeee", zorder=0)
+    floors: list[Any] = [row.cells["noise floor"] for row in rows if row.key not in board.entries]
+    axis.axvspan(0, np.nanmean(floors), color="#eeeeee", zorder=0)
 
 
 def _bars(rows: Sequence[Row]) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def _near(board: TaskBoard, rows: Sequence[Row]) -> dict[str, tuple[float, float
     low, high = (arm.values("performance").mean() for arm in (board.random, board.reward_only))
     (gap,) = (row.cells["gap"] for row in rows if row.key.name == REWARD_ONLY)
     assert isinstance(gap, Estimate)
-    bars = _bars(rows)
+    bars = _bars([row for row in rows if row.key not in board.entries])
     least, widest = high - (high - low) / 4, 1.1 * gap.high
     shown = [y for x, y in zip(bars["x"], bars["y"], strict=True) if x <= widest and y >= least]
     margin = 0.15 * (max(shown) - min(shown)) or 0.05 * (high - low)

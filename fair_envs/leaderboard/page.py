@@ -11,7 +11,7 @@ import numpy as np
 from fair_envs.assessment.facts import measured
 from fair_envs.experiments import tables
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, SeedRow, made_by, read_rows, write_rows
-from fair_envs.leaderboard.answer import Answer, as_code, strength_text
+from fair_envs.leaderboard.answer import Answer, arm_text, as_code, strength_text
 from fair_envs.leaderboard.board import Coverage, arms_in, coverage, scaled, verified_entry
 from fair_envs.leaderboard.controls import Control, check, controls
 from fair_envs.leaderboard.figures import draw_scores, draw_task, draw_tasks
@@ -32,6 +32,7 @@ from fair_envs.leaderboard.scores import (
     TaskBoard,
     TaskScore,
     boards_of,
+    by_performance,
     task_score,
 )
 from fair_envs.leaderboard.standing import Standing
@@ -46,10 +47,7 @@ SCORES_CAPTION = (
     "Means over tasks with 95 % intervals over training seeds, best first; methods that run on fewer tasks stand last. "
     "Dotted: 0 and 1. *ppo again* is PPO with other seeds: its distance from PPO is chance."
 )
-AREAS_CAPTION = (
-    "On tasks with scores, means over seeds with 95 % intervals of the bootstrap. On some tasks, a simple rule does "
-    "about as well: see the last column of the table above."
-)
+AREAS_CAPTION = "On tasks with scores, means over seeds with 95 % intervals of the bootstrap."
 CHANGES_CAPTION = (
     "How the rates of the worst-off and of the best-off group change, compared with reward-only PPO, at the strength "
     "that is best on the task; with 95 % intervals over seeds, not corrected for their number. In the table below: "
@@ -129,12 +127,10 @@ class Page:
         check(self.controls)
         rows = [row for arm in self.arms.values() for row in arm.rows]
         elsewhere = self.source is None or out.resolve() != self.source.resolve()
-        kept = rows if self.source is None else read_rows(self.source)
-        if elsewhere and (lost := _rows_lost(out / TABLE, kept)):
-            raise FileExistsError(
-                "out must be a new folder, or one whose table has no other rows than this leaderboard, got "
-                f"{out}, whose {TABLE} has {len(lost)} others, such as {lost[0]}"
-            )
+        if self.source is not None:
+            rows = read_rows(self.source)  # also those that are not shown
+        if elsewhere:
+            self._check_folder(out, rows)
         out.mkdir(parents=True, exist_ok=True)
         if elsewhere:
             write_rows(out / TABLE, rows)
@@ -144,6 +140,17 @@ class Page:
         path = out / PAGE
         path.write_text("\n\n".join(self.parts()) + "\n")
         return path
+
+    def _check_folder(self, out: Path, rows: Iterable[SeedRow]) -> None:
+        """Raise FileExistsError if files in a folder would be lost."""
+        must = "out must be a new folder, or one with the page of the same leaderboard, got"
+        begun = out / BEGUN
+        if begun.is_file() and begun.read_text() != self.scale:
+            raise FileExistsError(f"{must} {out} with the scale {begun.read_text()!r}")
+        if (out / PAGE).exists() and not (out / TABLE).exists():
+            raise FileExistsError(f"{must} {out} with another {PAGE}")
+        if lost := _rows_lost(out / TABLE, rows):
+            raise FileExistsError(f"{must} {out}, whose {TABLE} has {len(lost)} other rows, such as {lost[0]}")
 
     def draw(self, out: Path, *, progress: bool = False) -> None:
         """Write the figures."""
@@ -184,7 +191,9 @@ class Page:
         if self.standing.contenders:
             yield "## Task by task"
             yield self.first_table()
-            yield f"![Area of each method on each task](areas.png)\n\n{AREAS_CAPTION}"
+            matched = [board.env_id for board in self.boards if not board.unscored and board.matched]
+            rules = f" A rule does about as well as the best policy on {', '.join(matched)}." if matched else ""
+            yield f"![Area of each method on each task](areas.png)\n\n{AREAS_CAPTION}{rules}"
             yield self.areas_table()
             yield "## Who pays"
             yield f"![Changes of the groups' rates](changes.png)\n\n{CHANGES_CAPTION}"
@@ -222,6 +231,9 @@ class Page:
         """Yield what must be said before the results: whether they are a test, and whether rows are missing."""
         if self.scale == "smoke":
             yield "**This is a test of the machinery, not a comparison of methods.**"
+        shown = {board.env_id for board in self.boards}
+        if hidden := [str(key) for key in self.entries if key.env_id not in shown]:
+            yield f"Not shown, because rows of their tasks are missing: {', '.join(hidden)}."
         if self.missing:
             yield f"**Preliminary: rows are missing.** {self.missing} What follows is about the complete tasks only."
 
@@ -271,7 +283,11 @@ class Page:
     def changes_table(self) -> str:
         """Return how the rates of the worst-off and the best-off group change with each method on each task."""
         return self._by_task(
-            lambda one: " / ".join(f"**{e.value:+.3f}**" if e.excludes(0) else f"{e.value:+.3f}" for e in one.levels)
+            lambda one: (
+                " / ".join(f"**{e.value:+.3f}**" if e.excludes(0) else f"{e.value:+.3f}" for e in one.levels)
+                if not any(np.isnan(e.value) for e in one.levels)
+                else ""
+            )
         )
 
     def _by_task(self, cell: Callable[[TaskScore], tables.Cell]) -> str:
@@ -330,8 +346,9 @@ class Page:
             "* *The best-off and the worst-off group* are those of each seed, in the unit of the task's rate.\n\n"
             "Scripted rules do not know the truth about a person, but some know parameters of their world, which "
             "methods must learn. Some were written after results of methods had been seen, as the plan says.\n\n"
-            "The arm with the highest area of a task, below, is the highest of many by means over seeds, so its "
-            "numbers are somewhat too high.\n\n"
+            "The *best trained* policy of a task, below, is the best strength of the method with the largest area; on "
+            "tasks without scores, the policy with the highest performance, of equal ones that with the smallest gap. "
+            "It is the best of many by means over seeds, so its numbers are somewhat too good.\n\n"
             "In the tables of methods and strengths, brackets hold Student's intervals over seeds. They can leave the "
             "range of a number, and they say little where some seeds learn a task and others do not; below the name "
             f"of each task are the performances of PPO's seeds.\n\n{meanings}"
@@ -403,7 +420,13 @@ def page_of(
     arms = arms_in(folder, methods=methods, seeds=seeds)
     name = (folder / BEGUN).read_text()
     covered = coverage(arms, scaled(name, methods=methods, seeds=seeds))
-    return Page(arms, name, covered, dict(verified_entry(own, scale=name) for own in entries), source=folder)
+    outside: dict[ArmKey, Arm] = {}
+    for own in entries:
+        key, arm = verified_entry(own, scale=name)
+        if key in outside:
+            raise ValueError(f"entries must have different names on a task, got two of {key}")
+        outside[key] = arm
+    return Page(arms, name, covered, outside, source=folder)
 
 
 def left_out(scale: Scale) -> dict[str, str]:
@@ -430,9 +453,6 @@ def learned_from(board: TaskBoard) -> str:
 
 def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
     """Return the best trained arm, the best rule, entries, and what each group gets with them, in sentences."""
-    column = "performance" if board.unscored else "area"
-    trained = [row for row in rows if row.key.name in board.methods]
-    rules = [row for row in rows if row.key.name in board.rules]
     told = [f"Reward-only PPO: {_of_groups(next(row for row in rows if row.key.name == REWARD_ONLY))}."]
     seeds = {
         key.name: ", ".join(f"{one:.3g}" for one in arm.values("performance"))
@@ -440,17 +460,20 @@ def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
         if key.name in (REWARD_ONLY, AGAIN)
     }
     told.append(f"Performance of each seed: {'; '.join(f'`{name}` {values}' for name, values in seeds.items())}.")
-    for what, found in (("Trained", trained), ("Scripted rule that does not know the truth", rules)):
-        if found:
-            best = max(found, key=lambda row: _size(row.cells[column]))
-            strength = best.text("strength")
-            name = f"`{best.key.name}{f' {strength}' if strength else ''}`"
-            shown = f"{column} {_size(best.cells[column]):.3g}, " if column == "area" else ""
-            told.append(f"{what} with the highest {column}, of {len(found)}: {name} ({shown}{_of_groups(best)}).")
-    for row in (row for row in rows if row.key in board.entries):
-        shown = "" if board.unscored else f"area {_size(row.cells['area']):.3g}, "
-        told.append(f"From outside: `{row.key.name}` ({shown}{_of_groups(row)}).")
+    trained = [row for row in rows if row.key.name in board.methods]
+    if best := [row for row in trained if row.key == board.best_trained]:
+        told.append(f"Best trained, of {len(trained)}: {_with_area(best[0])}.")
+    if rules := [row for row in rows if row.key.name in board.rules]:
+        first = max(rules, key=lambda row: (_size(row.cells["area"]), *by_performance(board.arms[row.key])))
+        told.append(f"Best scripted rule that does not know the truth, of {len(rules)}: {_with_area(first)}.")
+    told += [f"From outside: {_with_area(row)}." for row in rows if row.key in board.entries]
     return "\n".join(f"* {line}" for line in told)
+
+
+def _with_area(row: Row) -> str:
+    """Return a row's name, area and numbers of the groups."""
+    area = _size(row.cells["area"])
+    return f"`{arm_text(row.key)}` ({f'area {area:.3g}, ' if np.isfinite(area) else ''}{_of_groups(row)})"
 
 
 def _of_groups(row: Row) -> str:

@@ -39,7 +39,7 @@ class Column(NamedTuple):
 
 
 LIMIT_MISSED, BOUND, CONTROL, AS_GOOD = "limit missed", "bound", "control", "a rule is as good"
-ENTRY = "entry"
+OUTSIDE = "entry"
 SAME = "same decisions"
 
 COLUMNS: Mapping[str, Column] = {
@@ -60,7 +60,7 @@ COLUMNS: Mapping[str, Column] = {
     ),
     "marks": Column(
         f"*{LIMIT_MISSED}*: the limited measure is shown to be above the limit in the last quarter of the trainings; "
-        f"*{BOUND}*: the policy uses the ground truth; *{CONTROL}*: not a contender; *{ENTRY}*: a policy from "
+        f"*{BOUND}*: the policy uses the ground truth; *{CONTROL}*: not a contender; *{OUTSIDE}*: a policy from "
         f"outside, which has no part in scores and comparisons; *{AS_GOOD}*: this "
         f"scripted rule has a performance at most {LITTLE:g} lower on the scale from random to PPO (not lower where a "
         f"task has no scores), and a gap at most the noise floor larger; *{SAME}*: this earlier row decided alike in "
@@ -151,7 +151,7 @@ def marks(board: TaskBoard, key: ArmKey, arm: Arm) -> list[str]:
         return [BOUND]
     if key.name in (*REJECTED, AGAIN):
         return [CONTROL]
-    found = [ENTRY] if key in board.entries else [LIMIT_MISSED] if missed(key, arm) else []
+    found = [OUTSIDE] if key in board.entries else [LIMIT_MISSED] if missed(key, arm) else []
     if rules := [] if key.name in board.untrained else board.as_good(arm):
         found.append(f"{AS_GOOD}: {', '.join(rules)}")
     if earlier := same_as(board, key, arm):

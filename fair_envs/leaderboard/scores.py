@@ -209,15 +209,15 @@ class TaskBoard:
     def best_trained(self) -> ArmKey:
         """The trained arm with which rules are compared.
 
-        Where the task has scores, that is the best strength of the method with the largest area; otherwise the arm with
-        the highest performance.
+        Where the task has scores, that is the best strength of the method with the largest area, or reward-only if no
+        area is above 0; otherwise the arm with the highest performance, of equal ones that with the smallest gap.
         """
         if not self.unscored:
-            area = {name: self.area(name).value for name in self.methods}
-            return self.best(max(area, key=lambda name: area[name])) if area else self.reward_only_key
+            area = {name: self.mean_area(name) for name in self.methods}
+            best = max(area, key=lambda name: area[name], default="")
+            return self.best(best) if best and area[best] > 0 else self.reward_only_key
         trained = {key: arm for name in [*self.methods, REWARD_ONLY] for key, arm in self.of(name).items()}
-        means = {key: np.nan_to_num(arm.values("performance").mean(), nan=-np.inf) for key, arm in trained.items()}
-        return max(means, key=lambda key: means[key])
+        return max(trained, key=lambda key: by_performance(trained[key]))
 
     @cached_property
     def matched(self) -> list[str]:
@@ -243,9 +243,19 @@ class TaskBoard:
                 found[name] = Dominated(len(below), len(trained), better)
         return found
 
+    def mean_area(self, method: str) -> float:
+        """Return `area` without an interval."""
+        return float(areas(scaled(self.chosen(method), self.base, points(self.random))).mean())
+
     def area(self, method: str) -> Estimate:
         """Return the mean area of a method over its seeds, each with the strength that is best for the others."""
         return stratified_bootstrap([[self.chosen(method)], [self.base], [points(self.random)]], over_tasks(areas))
+
+
+def by_performance(arm: Arm) -> tuple[float, float]:
+    """Return what sorts arms by their mean performance, and equal ones by their mean gap, the best last."""
+    performance, gap = (float(arm.values(name).mean()) for name in ("performance", "gap"))
+    return (-np.inf if np.isnan(performance) else performance, -np.inf if np.isnan(gap) else -gap)
 
 
 def points(arm: Arm) -> Floats:

@@ -54,22 +54,21 @@ class Standing:
         return math.comb(len(self.contenders), 2)
 
     @property
-    def _level(self) -> float:
-        """The level of a comparison with Bonferroni's correction for all pairs of methods."""
-        return 1 - 0.05 / max(self.pairs, 1)
+    def pairs_of_one(self) -> int:
+        """The same of the ranked methods with each strength for all tasks."""
+        return math.comb(sum(len(self.contenders[name].common) for name in self.ranked), 2)
 
     @cached_property
     def steady_rivals(self) -> list[str]:
         """The ranked methods that are not shown to have a smaller area with one strength than `steady`, best first."""
         if not self.steady:
             return []
-        first = ArmChoice(self.steady, self.contenders[self.steady].steadiest)
+        first, level = ArmChoice(self.steady, self.contenders[self.steady].steadiest), corrected(self.pairs_of_one)
         known = {name: self.contenders[name] for name in self.ranked if name != self.steady}
         close = [
             name
             for name, one in known.items()
-            if one.common
-            and not difference(first, ArmChoice(name, one.steadiest), self.boards, level=self._level).low > 0
+            if one.common and not difference(first, ArmChoice(name, one.steadiest), self.boards, level=level).low > 0
         ]
         return sorted(close, key=lambda name: -known[name].area_of_one.value)
 
@@ -77,7 +76,8 @@ class Standing:
     def behind(self) -> dict[str, Estimate]:
         """How far the first method's area is above each other one's, on the tasks of both, see `difference`."""
         first, *others = map(ArmChoice, self.contenders)
-        return {one.method: difference(first, one, self.boards, level=self._level) for one in others}
+        level = corrected(self.pairs)
+        return {one.method: difference(first, one, self.boards, level=level) for one in others}
 
     @property
     def rivals(self) -> list[str]:
@@ -85,20 +85,25 @@ class Standing:
         return [name for name in self.ranked[1:] if not self.behind[name].low > 0]
 
     def areas_on(self, tasks: Collection[str]) -> dict[str, float]:
-        """Return the mean areas of the ranked methods that were run on all of these tasks, the largest first.
+        """Return the mean areas of the methods that were run on all of these tasks, the largest first.
 
         Tasks without scores can be among them, if their areas are defined.
         """
         boards = [board for board in self.boards if board.env_id in tasks]
-        known = [name for name in self.ranked if all(board.of(name) for board in boards)]
+        known = [name for name in self.contenders if all(board.of(name) for board in boards)]
         found = {name: float(np.mean([self._areas[board.env_id][name] for board in boards])) for name in known}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     @cached_property
     def _areas(self) -> dict[str, dict[str, float]]:
-        """The area of each ranked method on each task."""
+        """The area of each method on each task."""
         return {
-            board.env_id: {name: board.area(name).value for name in self.ranked if board.of(name)}
+            board.env_id: {name: board.mean_area(name) for name in self.contenders if board.of(name)}
             for board in self.boards
             if board.has_areas
         }
+
+
+def corrected(tests: int) -> float:
+    """Return the level of an interval with Bonferroni's correction for a number of tests."""
+    return 1 - 0.05 / max(tests, 1)

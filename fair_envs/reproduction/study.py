@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -11,8 +11,9 @@ from fair_envs.assessment import plots
 from fair_envs.experiments import tables
 from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.jobs import Job
-from fair_envs.experiments.seeds import TABLE, Arm, Filled, begin, fill, made_by, write_rows
+from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, Filled, begin, fill, made_by, stored_rows, write_rows
 from fair_envs.reproduction.claims import Claim
+from fair_envs.support.files import read_json, write_json
 
 PRINTED, REPAIRED = "as printed", "repaired"
 """The two methods that get a verdict: that of the paper, and our repaired version."""
@@ -212,6 +213,22 @@ class Report(ABC, Generic[ScaleT]):
         """Save the figures."""
 
 
+FAILURES = "failures.json"  # why cells have no row, beside the table
+
+
+def _failures(paths: Iterable[Path]) -> dict[str, str]:
+    """Return why cells failed in earlier runs, by arm and seed."""
+    found: dict[str, str] = {}
+    for file in (path / FAILURES for path in paths):
+        found |= read_json(file, dict) if file.is_file() else {}
+    return found
+
+
+def _done(group: Sequence[Job], known: Collection[str]) -> bool:
+    """Return whether some cell has a row."""
+    return any(cell.identity in known for cell in group)
+
+
 def _size(line: Size) -> list[str]:
     if line.paper is None:
         return [line.name, f"{line.ours:,g}", "not given", ""]
@@ -282,13 +299,21 @@ class Study(Generic[ScaleT, KeyT]):
         if seeds is not None:
             chosen = replace(cast(Any, chosen), seeds=seeds)
         groups = self.cells(chosen)
-        rows = begin(out, scale=scale, resume=resume, merge_from=merge_from, groups=groups)
+        resume |= report_only and (out / BEGUN).is_file()
+        rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=groups)
+        known, reasons = {row.job for row in rows}, _failures([*merge_from, out])
+        if report_only and (empty := [str(k) for k, group in groups.items() if not _done(group, known)]):
+            raise ValueError(
+                f"tables must have rows of every arm for a report only, got none of {len(empty)} of {len(groups)} "
+                f"arms, such as {empty[0]!r}; name a table with merge_from (--merge)"
+            )
+        begin(out, scale=scale)
         if report_only:
             write_rows(out / TABLE, rows)
-            known = {row.job for row in rows}
             every = ((str(key), place, cell) for key, group in groups.items() for place, cell in enumerate(group))
             missing = [(arm, getattr(cell, "seed", place)) for arm, place, cell in every if cell.identity not in known]
-            filled = Filled(rows, dict.fromkeys(missing, "it is not in the table"))
+            told = {(arm, seed): reasons.get(f"{arm} {seed}", "it is not in the table") for arm, seed in missing}
+            filled = Filled(rows, told)
         else:
             filled = fill(rows, groups, self.numbers, out, engine=engine, jobs=jobs, progress=progress)
         by_cell = {row.job: row for row in filled.rows}
@@ -297,13 +322,9 @@ class Study(Generic[ScaleT, KeyT]):
             for key, group in groups.items()
         }
         failed, total = {f"{arm} {seed}": why for (arm, seed), why in filled.failed.items()}, len(filled.rows)
-        empty = [arm.label for arm in arms.values() if not arm.seeds]
-        if report_only and empty:
-            raise ValueError(
-                f"merge_from (--merge) must have rows of every arm for a report only, got none of {len(empty)} of "
-                f"{len(arms)} arms, such as {empty[0]!r}"
-            )
-        if empty:
+        if failed:
+            write_json(out / FAILURES, failed)
+        if not all(arm.seeds for arm in arms.values()):
             raise FailedCellsError(failed, total + len(failed))
         path = replace(self.report(scale, chosen, arms, out), failed=failed).write()
         if failed and not report_only:

@@ -259,6 +259,7 @@ def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:
         ({"policy": "../elsewhere"}, "policy must be a folder inside the entry or module:function"),
         ({"policy": "nowhere"}, "policy must be a folder inside the entry or module:function"),
         ({"name": 3}, "must have 'name', a text, got 3"),
+        ({"name": "a | b"}, "name must have 1 to 60 characters and none of"),
         ({"task": "FairNothing-v0"}, "task must be one of .*, got 'FairNothing-v0'"),
         ({"task": "evil:FairLending-v0"}, "task must be one of .*, got 'evil:FairLending-v0'"),  # imports nothing
     ],

@@ -291,7 +291,7 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     rules, which, sure, cost, who = found.lines()
     assert "begin with `parity`: its mean area is 0.80 [" in which and "] on one task." in which
     assert "one strength for all" not in which
-    assert "All other ranked methods are clearly worse (corrected for the number of pairs of methods, 1)." in sure
+    assert "All other ranked methods are clearly worse (corrected for all 1 pairs of methods)." in sure
     assert "several agents" not in sure and "other tasks, another" not in sure
     assert "With `parity`, performance is 80 % on FairLending-v0 (random 0 %, PPO 100 %)" in cost
     assert "The gap above noise is -3 % on FairLending-v0 (none 0 %, PPO's 100 %)" in cost
@@ -352,7 +352,10 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     two = page(close, other)
     text = "`tuned` 1 (0.77; with the worst strength 0.26); not clearly worse: `plain` (0.77)."
     assert f"**One strength for all tasks.** {text}" in two.answer.details()
-    assert "use `tuned` with the strength 1 (area 0.77; not clearly worse: `plain`)." in told(two, "Which method")
+    line = told(two, "Which method")
+    assert (
+        "use `tuned` with the strength 1 (area 0.77; not clearly worse: `plain`, corrected for all 6 pairs of" in line
+    )
 
 
 def test_a_strength_that_was_not_run_on_all_tasks_is_none_for_all() -> None:
@@ -446,8 +449,8 @@ def test_a_rule_that_dominates_all_but_has_a_larger_gap_is_named() -> None:
         own.arms[key] = arm(key, own.arms[key].values("performance").mean(), gap, rates=rates)  # type: ignore[index]
     rules = told(page(own), "Where")
     assert "On 0 of 1 tasks, a scripted rule" in rules
-    assert "On FairLending-v0 (`max-reward`), a rule performs at least as well as every trained policy" in rules
-    assert "but with a larger gap than the best." in rules
+    assert "On FairLending-v0, `max-reward` performs at least as well as every trained policy and gives" in rules
+    assert "but with a larger gap than the best (`parity`), by means over seeds." in rules
 
 
 def test_who_pays_on_tasks_without_scores_is_said_by_strength() -> None:
@@ -490,7 +493,7 @@ def test_methods_of_other_tasks_are_not_ranked_with_the_first() -> None:
     tasks = (TASK, HIRING, "FairFraud-v0")
     boards = [board(given, task=task) for task, given in zip(tasks, (own, own, other), strict=True)]
     standing = Standing(boards)
-    assert standing.ranked == ["one"] and list(standing.areas_on(tasks[:2])) == ["one"]
+    assert standing.ranked == ["one"] and list(standing.areas_on(tasks[:2])) == ["one", "two"]
     alike = Standing([board({"two": (1.0, 0.3)}), board({"three": (1.0, 0.2)}, task=HIRING)])
     assert len(alike.ranked) == 1 and alike.areas_on(list(alike.contenders[alike.ranked[0]].of_tasks))
 
@@ -524,8 +527,8 @@ def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None
     path = page(board({("parity", 0.5): (0.8, 0.1)}), without).write(tmp_path / "p")
     text = path.read_text()
     assert text.index("Which method?") < text.index("## Scores") < text.index("## FairLending-v0")
-    assert "* Reward-only PPO: performance " in text and "* Trained with the highest area, of " in text
-    assert "* Scripted rule that does not know the truth with the highest area, of " in text
+    assert "* Reward-only PPO: performance " in text and "* Best trained, of " in text
+    assert "* Best scripted rule that does not know the truth, of " in text
     assert "| parity | 0.5 | 3 | 0.8000" in text
     (scored,) = [line for line in text.splitlines() if line.startswith("| parity | 1 | ")]
     assert scored.endswith("| 1 of 1 | 0.5 (1) |")  # the strength, and on how many tasks
@@ -627,21 +630,57 @@ def test_an_entry_has_a_row_and_no_part_in_the_answer(tmp_path: Path) -> None:
     assert row is own.rows[TASK][-1] and row.text("marks") == "entry" and row.text("performance").startswith("1.5000")
     text = own.write(tmp_path).read_text()
     assert "* From outside: `mine (entry)` (area 1, performance 1.5000 [" in text
-    assert "* Trained with the highest area, of 2: `parity 0.5`" in text
+    assert "* Best trained, of 2: `parity 0.5` (area 0." in text
     assert len(read_rows(tmp_path)) == 3 * len(own.arms)  # the entry is not stored
 
 
-def test_a_page_does_not_replace_a_table_with_other_rows(tmp_path: Path) -> None:
-    page(board({"parity": (0.8, 0.1)})).write(tmp_path)
-    with pytest.raises(FileExistsError, match=r"has 3 others, such as FairLending-v0/parity/0"):
-        page(board({"ggf": (0.8, 0.1)})).write(tmp_path)
-    assert any(row.arm.endswith("parity") for row in read_rows(tmp_path))
-    page(board({"parity": (0.8, 0.1), "ggf": (0.8, 0.1)})).write(tmp_path)  # no row is lost
-    fewer = replace(page(board()), source=tmp_path)
-    fewer.write(tmp_path)  # its own folder keeps its rows
-    assert any(row.arm.endswith("ggf") for row in read_rows(tmp_path))
-    fewer.write(tmp_path / "page")
-    assert not any(row.arm.endswith("ggf") for row in read_rows(tmp_path / "page"))
+def test_entries_of_tasks_with_missing_rows_are_named() -> None:
+    key = ArmKey(HIRING, "mine (entry)")
+    shown = replace(page(board(), FairHiring=Coverage(1, 9)), entries={key: arm(key, 1.0, 0.0)})
+    assert f"Not shown, because rows of their tasks are missing: {key}." in shown.lines()
+
+
+def test_a_page_does_not_replace_files_that_would_be_lost(tmp_path: Path) -> None:
+    out, must = tmp_path / "out", "out must be a new folder, or one with the page of the same leaderboard, got"
+    page(board({"parity": (0.8, 0.1)})).write(out)
+    with pytest.raises(FileExistsError, match=rf"{must} .*out, whose .* has 3 other rows, such as .*/parity/0"):
+        page(board({"ggf": (0.8, 0.1)})).write(out)
+    assert any(row.arm.endswith("parity") for row in read_rows(out))
+    whole = page(board({"parity": (0.8, 0.1), "ggf": (0.8, 0.1)}))
+    whole.write(out)  # no row is lost
+    fewer = replace(page(board()), source=out)
+    for folder in (out, tmp_path / "page"):  # its own folder, and another one, keep the rows that are not shown
+        fewer.write(folder)
+        assert any(row.arm.endswith("ggf") for row in read_rows(folder))
+    with pytest.raises(FileExistsError, match=rf"{must} .*out with the scale 'small'"):
+        replace(whole, scale="smoke").write(out)
+    (tmp_path / "index.md").write_text("mine")
+    with pytest.raises(FileExistsError, match=rf"{must} .* with another index.md"):
+        whole.write(tmp_path)
+    assert (tmp_path / "index.md").read_text() == "mine"
+
+
+def test_a_method_that_runs_on_fewer_tasks_is_among_the_largest_areas_where_it_runs() -> None:
+    beaten = {"one": (0.93, 0.1), "few": (0.0, 0.4)}
+    alone = board({"one": (0.9, 0.1), "few": (1.0, 0.0), "max-reward": (0.1, 0.9)})
+    boards = [alone, board({"one": beaten["one"]}, task=HIRING)]
+    shown = page(*boards)
+    vars(shown)["boards"] = boards  # the second task has other scripted policies
+    assert shown.standing.ranked == ["one"]
+    assert "(FairLending-v0), the largest areas are: `few` 1.00, `one` 0.69." in told(shown, "How sure")
+
+
+def test_of_equal_policies_the_one_with_the_smaller_gap_is_the_best() -> None:
+    found = board({"unfair": (0.5, 0.9), "fair": (0.5, 0.1), "ppo": (0.0, 0.4)})
+    assert found.unscored and found.best_trained == ArmKey(TASK, "fair")
+    assert board({"undefined": (0.5, np.nan), "fair": (0.5, 0.1)}, ppo=(0.0, 0.4)).best_trained.name == "fair"
+
+
+def test_without_an_area_no_method_is_recommended() -> None:
+    found = page(board({"pcn": (0.0, 0.4), "parity": (0.98, 0.45)}))
+    assert "No method has an area above 0" in found.lines()[1] and not told(found, "Which method")
+    assert found.boards[0].best_trained.name == "ppo"
+    assert "On 0 of 1 tasks, a scripted rule" in told(found, "Where")  # PPO performs better
 
 
 def test_boards_are_made_of_the_rows_of_a_table() -> None:

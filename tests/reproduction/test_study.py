@@ -93,8 +93,11 @@ def test_only_a_table_of_the_same_study_is_merged(tmp_path: Path) -> None:
     write_rows(tmp_path / "other.csv.gz", [replace(row, arm="circles", job="another")])
     tables = [tmp_path / "one", tmp_path / "other.csv.gz"]
     with pytest.raises(
-        ValueError, match=r"got .*other.csv.gz, none of whose 1 rows is of a cell .* row is of 'circles'"
+        ValueError, match=r"got .*other.csv.gz, none of whose 1 rows is of .* its first row is of 'circles'"
     ):
+        STUDY.run(scale="smoke", out=tmp_path / "two", merge_from=tables, progress=False)
+    write_rows(tmp_path / "other.csv.gz", [replace(row, job="another")])
+    with pytest.raises(ValueError, match="they are of other seeds, another scale or an earlier version"):
         STUDY.run(scale="smoke", out=tmp_path / "two", merge_from=tables, progress=False)
     assert not (tmp_path / "two").exists()
 
@@ -118,8 +121,10 @@ def test_a_report_can_be_written_without_running_anything(tmp_path: Path, monkey
     assert path.read_text() == "{'squares': 5.0}"
     assert (tmp_path / "out" / "failed.txt").read_text() == "{'squares 0': 'it is not in the table'}"
     assert read_rows(tmp_path / "out") == others
+    assert STUDY.run(out=tmp_path / "out", **given) == path  # a folder that was begun is continued
     with pytest.raises(ValueError, match="must have rows of every arm for a report only, got none of 1 of 1 arms"):
         STUDY.run(out=tmp_path / "new", **given)
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_table_says_which_code_made_each_number(tmp_path: Path) -> None:
@@ -142,6 +147,8 @@ def test_a_failed_cell_is_missing_in_the_report_and_is_named(tmp_path: Path, mon
     with pytest.raises(FailedCellsError, match="squares 0: ValueError: no"):
         STUDY.run(scale="smoke", out=out, merge_from=[tmp_path / "part.csv.gz"], progress=False)
     assert (out / "report.md").read_text() == "{'squares': 5.0}"  # without the square of 0
+    STUDY.run(scale="smoke", out=tmp_path / "again", merge_from=[out], report_only=True, progress=False)
+    assert (tmp_path / "again" / "failed.txt").read_text() == "{'squares 0': 'ValueError: no'}"  # the reason is kept
 
 
 def test_a_cell_that_ends_without_a_result_is_reported_as_failed(
