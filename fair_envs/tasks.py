@@ -551,8 +551,8 @@ for _task in (
         rate=TRUE_NEGATIVE,
         scripted=("always", "random-rate", "above-amount"),
         caution="With the default parameters, letting every payment through (always) has no gap and earns more than "
-        "PPO on the leaderboard. The noise floor is for payments that are judged one by one: a policy that judges all "
-        "payments of a card alike has larger gaps by chance, so that a small gap above the floor can be chance.",
+        "PPO on the leaderboard. The noise floor is for payments that are judged individually: a policy that judges "
+        "all payments of a card alike has larger gaps by chance, so that a small gap above the floor can be chance.",
     ),
     Task(
         env_id="FairLending-v0",
