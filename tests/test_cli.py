@@ -1043,6 +1043,7 @@ def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
         "y",
         "--merge",
         "z",
+        "--report-only",
     ]
     said = Said("reproduce", "lamalfa2025", *options, "--no-progress")
     assert said.code == 0, said.text
@@ -1054,6 +1055,7 @@ def test_a_paper_is_run_with_what_was_asked_for(monkeypatch: pytest.MonkeyPatch)
         "seeds": 1,
         "resume": True,
         "merge_from": [Path("y"), Path("z")],
+        "report_only": True,
         "progress": False,
     }
 
