@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pandas")
 
-from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, curve_numbers, made_by, read_rows, read_tables, write_rows
+from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, curve_numbers, made_by, merged, read_rows, write_rows
 
 
 def row(seed: int, arm: str = "PPO", **numbers: float) -> SeedRow:
@@ -43,7 +43,7 @@ def test_tables_without_commits_take_them_from_others(tmp_path: Path) -> None:
     known, other = replace(row(0), commit="c" * 40), replace(row(2), code="xyz")
     write_rows(tmp_path / "known.csv.gz", [known])
     write_rows(tmp_path / "old.csv.gz", [row(0, reward=2.0), row(1), other])
-    found = read_tables([tmp_path / "known.csv.gz", tmp_path / "old.csv.gz"])
+    found = merged(read_rows(tmp_path / name) for name in ("known.csv.gz", "old.csv.gz"))
     assert found == [replace(known, numbers={"reward": 2.0}), replace(row(1), commit="c" * 40), other]
 
 

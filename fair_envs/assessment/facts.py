@@ -11,7 +11,7 @@ from fair_envs.tasks import Task
 
 
 def task_facts(task: Task, rules: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a task says, in words."""
+    """Yield what a task is about, in words."""
     if task.summary:
         yield "aim", task.summary
     if task.caution:

@@ -106,15 +106,15 @@ def read_rows(path: Path) -> list[SeedRow]:
     return found
 
 
-def read_tables(paths: Iterable[Path]) -> list[SeedRow]:
+def merged(given: Iterable[Sequence[SeedRow]]) -> list[SeedRow]:
     """Return the rows of several tables; of cells in more than one, those of the last.
 
     The commit of a version of the code is taken from any table.
     """
     by_cell, commits = dict[str, list[SeedRow]](), dict[str, str]()
-    for path in paths:
+    for rows in given:
         own: dict[str, list[SeedRow]] = {}
-        for row in read_rows(path):
+        for row in rows:
             own.setdefault(row.job, []).append(row)
             if row.commit:
                 commits[row.code] = row.commit
@@ -184,9 +184,9 @@ def stored_rows(
         raise ValueError(f"scale must be {begun.read_text()!r} to resume {out}, got {scale!r}")
     if not begun.is_file() and out.exists() and any(out.iterdir()):
         raise ValueError(f"out must be a new folder, or one that was begun (it has a file {BEGUN}), got {out}")
-    identities, arms = {cell.identity for group in groups.values() for cell in group}, set(map(str, groups))
-    for path in merge_from:
-        rows = read_rows(path)
+    given = [read_rows(path) for path in merge_from]
+    identities, arms = places_of(groups) if given else {}, set(map(str, groups))
+    for path, rows in zip(merge_from, given, strict=True):
         if rows and not any(row.job in identities for row in rows):
             why = (
                 "they are of other seeds, another scale or an earlier version"
@@ -197,7 +197,19 @@ def stored_rows(
                 f"merge_from (--merge) must name tables of this study, got {path}, none of whose {len(rows)} rows is "
                 f"of a cell of the scale {scale!r}: {why}"
             )
-    return read_tables([*merge_from, *([out] if (out / TABLE).is_file() else [])])
+    return merged([*given, *([read_rows(out)] if (out / TABLE).is_file() else [])])
+
+
+def places_of(groups: Mapping[KeyT, Sequence[Job]]) -> dict[str, tuple[KeyT, int]]:
+    """Return the arm's key and the seed of each cell, by the cell's identity; see `fill`.
+
+    Arms may share cells, which have the place of the first one.
+    """
+    found: dict[str, tuple[KeyT, int]] = {}
+    for key, group in groups.items():
+        for place, cell in enumerate(group):
+            found.setdefault(cell.identity, (key, getattr(cell, "seed", place)))
+    return found
 
 
 class Filled(NamedTuple):
@@ -242,12 +254,10 @@ def fill(
     """
     found, folder = list(rows), out / CELLS
     done = {row.job for row in found}
-    places: dict[str, tuple[KeyT, int]] = {}
+    places = places_of(groups)
     batches: dict[Hashable, list[Sequence[Job]]] = {}
     for key, group in groups.items():
         batches.setdefault(batch(key), []).append(group)
-        for place, cell in enumerate(group):
-            places.setdefault(cell.identity, (key, getattr(cell, "seed", place)))
     in_rounds = (cell for several in batches.values() for cells in zip_longest(*several) for cell in cells)
     missing = {cell.identity: cell for cell in in_rounds if cell is not None and cell.identity not in done}
     open_ = {identity: folder / cell.key for identity, cell in missing.items()}

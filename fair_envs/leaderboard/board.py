@@ -21,6 +21,7 @@ from fair_envs.experiments.seeds import (
     SeedRow,
     begin,
     fill,
+    places_of,
     read_rows,
     stored_rows,
     version_here,
@@ -174,7 +175,7 @@ def arms_in(out: Path, *, methods: Sequence[str] = (), seeds: int | None = None)
     covering = _covering(out, rows)
     chosen = scaled((out / BEGUN).read_text(), methods=methods, seeds=covering.seeds if seeds is None else seeds)
     groups = cells(chosen)
-    identities = {cell.identity for group in groups.values() for cell in group}
+    identities = places_of(groups)
     found: dict[ArmKey, dict[int, SeedRow]] = {key: {} for key in groups}
     for row in rows:
         if row.job in identities:

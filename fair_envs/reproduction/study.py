@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -11,7 +11,18 @@ from fair_envs.assessment import plots
 from fair_envs.experiments import tables
 from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.jobs import Job
-from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, Filled, begin, fill, made_by, stored_rows, write_rows
+from fair_envs.experiments.seeds import (
+    BEGUN,
+    TABLE,
+    Arm,
+    Filled,
+    begin,
+    fill,
+    made_by,
+    places_of,
+    stored_rows,
+    write_rows,
+)
 from fair_envs.reproduction.claims import Claim
 from fair_envs.support.files import read_json, write_json
 
@@ -224,11 +235,6 @@ def _failures(paths: Iterable[Path]) -> dict[str, str]:
     return found
 
 
-def _done(group: Sequence[Job], known: Collection[str]) -> bool:
-    """Return whether some cell has a row."""
-    return any(cell.identity in known for cell in group)
-
-
 def _size(line: Size) -> list[str]:
     if line.paper is None:
         return [line.name, f"{line.ours:,g}", "not given", ""]
@@ -301,8 +307,9 @@ class Study(Generic[ScaleT, KeyT]):
         groups = self.cells(chosen)
         resume |= report_only and (out / BEGUN).is_file()
         rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=groups)
-        known, reasons = {row.job for row in rows}, _failures([*merge_from, out])
-        if report_only and (empty := [str(k) for k, group in groups.items() if not _done(group, known)]):
+        known = {row.job for row in rows}
+        empty = [str(key) for key, group in groups.items() if not any(cell.identity in known for cell in group)]
+        if report_only and empty:
             raise ValueError(
                 f"tables must have rows of every arm for a report only, got none of {len(empty)} of {len(groups)} "
                 f"arms, such as {empty[0]!r}; name a table with merge_from (--merge)"
@@ -310,8 +317,8 @@ class Study(Generic[ScaleT, KeyT]):
         begin(out, scale=scale)
         if report_only:
             write_rows(out / TABLE, rows)
-            every = ((str(key), place, cell) for key, group in groups.items() for place, cell in enumerate(group))
-            missing = [(arm, getattr(cell, "seed", place)) for arm, place, cell in every if cell.identity not in known]
+            reasons = _failures([*merge_from, out])
+            missing = [(str(key), seed) for job, (key, seed) in places_of(groups).items() if job not in known]
             told = {(arm, seed): reasons.get(f"{arm} {seed}", "it is not in the table") for arm, seed in missing}
             filled = Filled(rows, told)
         else:
