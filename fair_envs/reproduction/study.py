@@ -188,7 +188,7 @@ class Report(ABC, Generic[ScaleT]):
         """Return how the numbers were made."""
         jobs = {row.job: row for arm in self.arms.values() for row in arm.rows}
         seconds = sum(row.seconds for row in jobs.values())
-        missing = "".join(f"\n\nMissing: {name}: {why}." for name, why in self.failed.items())
+        missing = f"\n\nMissing cells:\n\n{_missing(self.failed)}" if self.failed else ""
         return (
             f"`{self.command}`\n\n{len(jobs)} cells, {self._seeds()}, {seconds / 3600:.1f} CPU hours of training. The "
             f"numbers of every seed are in `{TABLE}`, made by {made_by(jobs.values())}. With the options `--merge` and "
@@ -236,9 +236,19 @@ def _failures(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def _size(line: Size) -> list[str]:
+    ours = f"{line.ours:,.10g}"  # the default precision turns a million into 1e+06
     if line.paper is None:
-        return [line.name, f"{line.ours:,g}", "not given", ""]
-    return [line.name, f"{line.ours:,g}", f"{line.paper:,g}", f"{line.ours / line.paper:.3g}"]
+        return [line.name, ours, "not given", ""]
+    return [line.name, ours, f"{line.paper:,.10g}", f"{line.ours / line.paper:.3g}"]
+
+
+def _missing(failed: Mapping[str, str]) -> str:
+    """Return a list of the missing seeds of each arm, with the reason."""
+    seeds: dict[tuple[str, str], list[str]] = {}
+    for name, why in failed.items():
+        arm, _, seed = name.rpartition(" ")
+        seeds.setdefault((arm, why), []).append(seed)
+    return "\n".join(f"* {arm}, seed {', '.join(which)}: {why}" for (arm, why), which in seeds.items())
 
 
 @dataclass(frozen=True, kw_only=True)

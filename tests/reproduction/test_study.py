@@ -13,7 +13,7 @@ pytest.importorskip("stable_baselines3")
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import Job, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, read_rows, write_rows
-from fair_envs.reproduction.study import Study
+from fair_envs.reproduction.study import Picture, Report, Size, Study
 from tests.jobs import Square
 
 
@@ -37,6 +37,34 @@ class Sum:
         (self.out / "failed.txt").write_text(str(dict(self.failed)))
         path.write_text(str({name: float(arm.values("square").sum()) for name, arm in self.arms.items()}))
         return path
+
+
+class Page(Report[Scale]):
+    """A page without claims, tables and figures."""
+
+    paper = "squares"
+    scales = {"smoke": Scale()}  # noqa: RUF012
+
+    def question(self) -> str:
+        return "Squares are large."
+
+    def runs(self) -> str:
+        return "Three squares."
+
+    def sizes(self) -> list[Size]:
+        return [Size("numbers", 3, 2_000_000), Size("digits", 1_280_000, None)]
+
+    def claims(self) -> list[Any]:
+        return []
+
+    def sections(self) -> dict[str, str]:
+        return {}
+
+    def limitations(self) -> str:
+        return "No cubes."
+
+    def draw(self) -> list[Picture]:
+        return []
 
 
 def squares(scale: Scale) -> dict[str, Sequence[Job]]:
@@ -125,6 +153,18 @@ def test_a_report_can_be_written_without_running_anything(tmp_path: Path, monkey
     with pytest.raises(ValueError, match="must have rows of every arm for a report only, got none of 1 of 1 arms"):
         STUDY.run(out=tmp_path / "new", **given)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_page_has_whole_numbers_in_full_and_names_the_missing_seeds_of_an_arm_together(tmp_path: Path) -> None:
+    STUDY.run(scale="smoke", out=tmp_path, seeds=1, resume=True, progress=False)
+    failed = {"cubes 1": "ValueError: no", "cubes 2": "ValueError: no", "cubes 3": "it is not in the table"}
+    arms = {"squares": Arm("squares", read_rows(tmp_path))}
+    text = Page(name="smoke", scale=Scale(), out=tmp_path, arms=arms, failed=failed).write().read_text()
+    assert "| numbers | 3 | 2,000,000 | 1.5e-06 |" in text
+    assert "| digits | 1,280,000 | not given |  |" in text
+    assert "Missing cells:\n\n* cubes, seed 1, 2: ValueError: no\n* cubes, seed 3: it is not in the table\n" in text
+    whole = Page(name="smoke", scale=Scale(), out=tmp_path, arms=arms).write().read_text()
+    assert "Missing" not in whole
 
 
 def test_the_table_says_which_code_made_each_number(tmp_path: Path) -> None:
