@@ -1,7 +1,7 @@
 """Plots of estimates: dots with intervals, the gap over time, and performance against the gap."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ def dot_plot(
         one_unit: Whether all panels have the same horizontal axis.
     """
     tallest = max(len(arms) for arms in panels.values())
-    fullest = min((3, 2), key=lambda columns: -len(panels) % columns)
-    figure, grid = subplots(len(panels), columns=fullest, size=(4.6, 1.1 + 0.27 * tallest), sharex=one_unit)
+    columns = fullest_rows(len(panels))
+    figure, grid = subplots(len(panels), columns=columns, size=(4.6, 1.1 + 0.27 * tallest), sharex=one_unit)
     names = dict.fromkeys(
         name
         for arms in panels.values()
@@ -66,8 +66,7 @@ def dot_plot(
         grid[0][0].plot([], [], "o", color=colour, label=name)
     figure.supxlabel(textwrap.fill(label, round(11 * figure.get_figwidth())), fontsize="medium")
     if any(colours):
-        widest = 0.5 + 0.09 * max(map(len, colours))  # inches of an entry
-        columns = max(1, min(len(colours), int(figure.get_figwidth() / widest)))
+        columns = max(1, min(len(colours), int(figure.get_figwidth() / _widest(colours))))
         figure.set_figheight(figure.get_figheight() + 0.2 * (-(-len(colours) // columns) - 1))
         figure.legend(loc="outside upper center", ncols=columns, fontsize="small")
     save_figure(figure, path)
@@ -107,8 +106,7 @@ def plot_price(
         performance: What is performance, for the axis.
         gap: What is the gap, for the axis.
     """
-    size = SIZE[0] + 2.4, max(SIZE[1] + 0.8, 0.27 * (len(points) + 2))  # for the names beside the plot
-    figure, ((axes,),) = subplots(1, columns=1, size=size)
+    figure, ((axes,),) = subplots(1, columns=1, size=SIZE)
     for (name, across, up, within), marker in zip(points, cycle(MARKERS), strict=False):
         (dot,) = axes.plot(across.value, up.value, marker, label=_label(name), markeredgewidth=1.5)
         dot.set_markerfacecolor("none" if within else (dot.get_color(), 0.4))
@@ -121,13 +119,36 @@ def plot_price(
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.set_xlabel(f"absolute {gap}")
     axes.set_ylabel(performance)
-    figure.legend(frameon=False, loc="outside right upper", title="hollow: gap within noise")
+    name_beside(figure, title="hollow: gap within noise")
     save_figure(figure, path)
 
 
 def _label(name: str) -> str:
     """Return a name, or the end of a long one, such as a path: long labels would leave no room for the plot."""
     return name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}"
+
+
+def _widest(names: Iterable[str]) -> float:
+    """Return the width of a legend's entry for the longest name in inches."""
+    return 0.5 + 0.09 * max(map(len, names))
+
+
+def name_beside(figure: Any, *, title: str = "") -> None:
+    """Add a legend of all named lines on the right side of a figure, which grows with it.
+
+    Args:
+        figure: The figure.
+        title: Title of the legend.
+    """
+    names = [name for axis in figure.axes for name in axis.get_legend_handles_labels()[1]]
+    figure.set_figwidth(figure.get_figwidth() + _widest([*names, title]))
+    figure.set_figheight(max(figure.get_figheight(), 0.2 * (len(names) + bool(title)) + 0.5))
+    figure.legend(loc="outside right upper", fontsize="small", title=title or None)
+
+
+def fullest_rows(panels: int) -> int:
+    """Return the number of columns, 3 or 2, that leaves fewer places of the last row empty."""
+    return min((3, 2), key=lambda columns: -panels % columns)
 
 
 def subplots(panels: int, *, columns: int, size: tuple[float, float], **settings: Any) -> tuple[Any, Any]:

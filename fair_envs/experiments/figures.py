@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from fair_envs.assessment.plots import GREY, save_figure, subplots
+from fair_envs.assessment.plots import GREY, fullest_rows, name_beside, save_figure, subplots
 from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import Estimate, mean_interval
 
 MARKERS = ("o", "s", "^", "D")
+STYLES = ("-", "--", "-.")  # of more than ten curves
 
 
 def course_plot(
@@ -19,33 +20,44 @@ def course_plot(
     *,
     points: Mapping[str, Mapping[str, Mapping[int, float]]],
     labels: tuple[str, str] = ("step", ""),
+    lines: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
     """Save one panel for each number: its curves with intervals over seeds, and crosses for other values.
 
     Args:
-        panels: Title to agents to curves; an agent has one colour in all panels.
+        panels: Title to agents to curves; an agent has one look in all panels.
         path: Path of the picture.
         points: Title to agents to times and values, drawn as crosses in the agent's colour.
         labels: Labels of the axes.
+        lines: Title to names to values, drawn as grey horizontal lines with their names.
     """
-    figure, grid = subplots(len(panels), columns=3, size=(5, 3.8))
-    colours = {
-        name: f"C{k}" for k, name in enumerate(dict.fromkeys(name for agents in panels.values() for name in agents))
-    }
+    figure, grid = subplots(len(panels), columns=fullest_rows(len(panels)), size=(5, 3.8))
+    names = dict.fromkeys(name for agents in panels.values() for name in agents)
+    looks = {name: {"color": f"C{k % 10}", "linestyle": STYLES[k // 10 % len(STYLES)]} for k, name in enumerate(names)}
+    read_by = [name for agents in points.values() for name in agents]
     for axis, (title, agents) in zip(grid.flat, panels.items(), strict=False):
         means: list[float] = []
         for name, curve in agents.items():
             estimates = [mean_interval(column) for column in curve.seeds.T]
             means += [e.value for e in estimates]
-            axis.plot(curve.times, [e.value for e in estimates], color=colours[name], label=name)
+            axis.plot(curve.times, [e.value for e in estimates], **looks[name])
             low, high = [e.low for e in estimates], [e.high for e in estimates]
-            axis.fill_between(curve.times, low, high, color=colours[name], alpha=0.15)
+            axis.fill_between(curve.times, low, high, color=looks[name]["color"], alpha=0.15, linewidth=0)
         for name, read in points.get(title, {}).items():
-            own = None if name in colours else f"{name} (paper)"
-            axis.plot(list(read), list(read.values()), "x", color=colours.get(name, GREY), label=own)
+            colour = looks[name]["color"] if name in looks else GREY
+            axis.plot(list(read), list(read.values()), "x", color=colour)
             means += read.values()
+        for name, value in (lines or {}).get(title, {}).items():
+            axis.axhline(value, color=GREY, linewidth=0.8, linestyle=":")
+            across = axis.get_yaxis_transform()
+            axis.text(0.99, value, name, ha="right", va="bottom", color=GREY, fontsize="small", transform=across)
+            means.append(value)
         axis.set(title=title, xlabel=labels[0], ylabel=labels[1], ylim=_limits(axis, means))
-    grid[0][0].legend(fontsize="small")
+    for name, look in looks.items():
+        grid[0][0].plot([], [], label=name, **look)
+    for name in dict.fromkeys(name for name in read_by if name not in looks):
+        grid[0][0].plot([], [], "x", color=GREY, label=f"{name} (paper)")
+    name_beside(figure)
     save_figure(figure, path)
 
 
@@ -93,5 +105,5 @@ def exchange_plot(
         axis.set_ylabel(labels[1])
     for name, look in looks.items():
         grid[0][0].plot([], [], ls="", label=name, **look)
-    figure.legend(loc="outside right upper", fontsize="small")
+    name_beside(figure)
     save_figure(figure, path)

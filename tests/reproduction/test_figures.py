@@ -66,3 +66,38 @@ def test_crosses_are_inside_the_panel(tmp_path: Path, monkeypatch: pytest.Monkey
     figures.course_plot({"a": {"PPO": curve}}, tmp_path / "a.png", points={"a": {"PPO": {1: 9.0}}})
     low, high = drawn[0].axes[0].get_ylim()
     assert low < 1 and high > 9
+
+
+def test_the_legend_of_curves_names_those_of_all_panels_and_lines_are_labelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    curve = Curve(np.array([0, 1]), np.array([[1.0, 1.4], [1.0, 1.2]]))
+    second = {f"arm {k}": curve for k in range(11)}
+    points = {"a": {"PPO": {1: 1.0}, "CPO": {1: 1.0}}}
+    figures.course_plot(
+        {"a": {"PPO": curve}, "b": second}, tmp_path / "a.png", points=points, lines={"b": {"random": 9.0}}
+    )
+    (figure,) = drawn
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["PPO", *second, "CPO (paper)"]
+    looks = [(line.get_color(), line.get_linestyle()) for line in legend.get_lines()]
+    assert len(set(looks)) == len(looks)
+    _, axis = figure.axes
+    assert [text.get_text() for text in axis.texts] == ["random"]
+    assert axis.get_ylim()[1] > 9
+
+
+def test_a_figure_grows_with_the_names_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    for names in ("abc", [f"a policy with a long name {k}" for k in range(30)]):
+        arms = {name: (ONE, OTHER) for name in names}
+        figures.exchange_plot({"p": arms}, tmp_path / "a.png", labels=("x", "y"))
+    few, many = drawn
+    assert many.get_figwidth() > few.get_figwidth() and many.get_figheight() > few.get_figheight()
+    many.savefig(tmp_path / "a.png", dpi=110)
+    box = many.legends[0].get_window_extent()
+    assert box.y0 >= 0 and box.x1 <= many.bbox.x1
+    assert many.axes[0].get_window_extent().width > 200

@@ -846,6 +846,11 @@ class Report(study.Report[Scale]):
         world = next(iter(settings_of_tables()[number].values())).world
         return {**self.groups(number), **self.references(world)}
 
+    def _shown(self, world: World) -> dict[str, Arm]:
+        """Return the policies without training that are in the figures of rewards."""
+        names = (RANDOM, "correct decision", *CONSTANT[world])
+        return {name: arm for name, arm in self.references(world).items() if name in names}
+
     def _gaps_picture(self, number: int) -> Picture:
         arms, file = self._with_references(number), f"gaps-{number}.png"
         plots.dot_plot(
@@ -864,14 +869,24 @@ class Report(study.Report[Scale]):
 
     def _trade_off_picture(self, number: int) -> Picture:
         world, file = next(iter(settings_of_tables()[number].values())).world, f"trade-offs-{number}.png"
-        shown = (RANDOM, "correct decision", *CONSTANT[world])
-        arms = {**self.groups(number), **{name: self.references(world)[name] for name in shown}}
+        references = self._shown(world)
+        arms = {
+            **{f"PCN, {name}": arm for name, arm in self.groups(number).items()},
+            **{f"PCN, {name}, as printed": arm for name, arm in self.groups(number, PRINTED).items()},
+            **{name: arm for name, (arm, _) in self.learners(world).items()},
+            **references,
+        }
         figures.exchange_plot(
             {f"table {number}": {name: (arm.estimate("total R"), -arm.estimate("SP")) for name, arm in arms.items()}},
             self.out / file,
             labels=("reward of an episode", "gap SP per step"),
+            hollow=references,
         )
-        return Picture(file, f"Reward against unfairness in the settings of table {number}, means over policies.")
+        return Picture(
+            file,
+            f"Reward against unfairness: PCN in the settings of table {number}, means over policies, and learners of "
+            "the reward only. As printed: in the published history. Hollow: policies without training.",
+        )
 
     def _history_picture(self, number: int) -> Picture:
         file = f"history-{number}.png"
@@ -886,6 +901,7 @@ class Report(study.Report[Scale]):
     def _learning_picture(self) -> list[Picture]:
         file = "learning.png"
         panels: dict[str, dict[str, Curve]] = {}
+        lines: dict[str, dict[str, float]] = {}
         for world in self.worlds:
             arms = {method: self.default(world, method) for method in (REPAIRED, PRINTED)}
             panels[f"{world}, R an episode"] = {
@@ -893,11 +909,18 @@ class Report(study.Report[Scale]):
             }
             learners = self.learners(world)
             panels[f"{world}, R a step"] = {name: arm.curve("learned R") for name, (arm, _) in learners.items()}
+            for title, number in (("R an episode", "total R"), ("R a step", "R")):
+                shown = self._shown(world)
+                lines[f"{world}, {title}"] = {name: arm.estimate(number).value for name, arm in shown.items()}
         panels = {world: curves for world, curves in panels.items() if curves}
         if not panels:
             return []
-        figures.course_plot(panels, self.out / file, points={}, labels=("environment steps", ""))
-        return [Picture(file, "Reward in the trainings: of PCN for R, SP and IF, and of learners of the reward only.")]
+        figures.course_plot(panels, self.out / file, points={}, labels=("environment steps", ""), lines=lines)
+        caption = (
+            "Reward in the trainings: of PCN for R, SP and IF, and of learners of the reward only. Dotted: policies "
+            "without training."
+        )
+        return [Picture(file, caption)]
 
 
 SQUARE = f"square SP at {WINDOW}"
