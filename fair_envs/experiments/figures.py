@@ -9,6 +9,7 @@ import numpy as np
 from fair_envs.assessment.plots import GREY, fullest_rows, name_beside, save_figure, subplots
 from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.support.aliases import Floats
 
 MARKERS = ("o", "s", "^", "D")
 STYLES = ("-", "--", "-.")  # of more than ten curves
@@ -75,6 +76,7 @@ def exchange_plot(
     *,
     labels: tuple[str, str],
     hollow: Collection[str] = (),
+    singles: Mapping[str, tuple[Floats, Floats]] | None = None,
 ) -> None:
     """Save one panel for each setting: two numbers of each arm against each other, with intervals over seeds.
 
@@ -83,6 +85,7 @@ def exchange_plot(
         path: Path of the picture.
         labels: Labels of the axes.
         hollow: Arms with hollow markers, such as policies without training.
+        singles: The same two numbers of the single policies of an arm, drawn pale in its colour.
     """
     figure, grid = subplots(len(panels), columns=4, size=(3.6, 3.4), sharey=True)
     names = dict.fromkeys(name for arms in panels.values() for name in arms)
@@ -95,6 +98,9 @@ def exchange_plot(
         for k, name in enumerate(names)
     }
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
+        for name, points in (singles or {}).items():
+            if name in arms:
+                axis.plot(*points, ".", color=looks[name]["color"], alpha=0.5, markersize=5, markeredgewidth=0)
         for name, (across, upwards) in arms.items():
             bars = [[[abs(e.value - e.low)], [abs(e.high - e.value)]] for e in (across, upwards)]
             axis.errorbar(across.value, upwards.value, xerr=bars[0], yerr=bars[1], ls="", capsize=2, **looks[name])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fair_envs.experiments.tables import markdown, show
@@ -141,6 +141,7 @@ class Claim:
         earlier: The verdict in the previous version of the page; "" if there was none.
         reason: Why the verdict changed, or why there was none.
         measured: The numbers behind it for a figure; None: it has none.
+        remarks: What must be known to read the verdict on a method, by method.
     """
 
     text: str
@@ -150,6 +151,12 @@ class Claim:
     earlier: str = ""
     reason: str = ""
     measured: Measured | None = None
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def was_run(self) -> bool:
+        """Whether anything was run for it."""
+        return any(outcome.run for outcomes in self.outcomes.values() for outcome in outcomes.values())
 
     @classmethod
     def tested(cls, measured: Measured, test: Callable[[Estimates], Outcome], **fields: Any) -> "Claim":
@@ -157,8 +164,8 @@ class Claim:
         return cls(outcomes=measured.outcomes(test), measured=measured, **fields)
 
     def verdict(self, method: str) -> str:
-        """Return the verdict on a method in words."""
-        return verdict(self.outcomes.get(method, {}))
+        """Return the verdict on a method in words, with its remark."""
+        return ". ".join(filter(None, [verdict(self.outcomes.get(method, {})), self.remarks.get(method, "")]))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

@@ -117,8 +117,9 @@ class Report(ABC, Generic[ScaleT]):
         path.write_text("\n\n".join(self.parts(claims)) + "\n")
         return path
 
-    def parts(self, claims: Sequence[Claim]) -> Iterator[str]:
+    def parts(self, every: Sequence[Claim]) -> Iterator[str]:
         """Yield the parts of the page, which have the same order in every study."""
+        claims = [claim for claim in every if claim.was_run]
         yield "## What the paper claims"
         yield self.question()
         yield "## What we ran"
@@ -128,6 +129,8 @@ class Report(ABC, Generic[ScaleT]):
             yield "## Verdicts"
             yield f"{RULES} The verdicts are from {self._seeds()}."
             yield self._verdicts(claims)
+        if not_run := [claim.text.removesuffix(".") for claim in every if not claim.was_run]:
+            yield f"Not run, so without a verdict: {'; '.join(not_run)}."
         for k, claim in enumerate(claims, start=1):
             yield from self._evidence(k, claim)
         for title, text in self.sections().items():

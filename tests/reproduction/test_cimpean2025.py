@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 from fair_envs.experiments import figures
 from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.reproduction.cimpean2025 import report as paper
+from fair_envs.reproduction.cimpean2025 import sections, singles
 from fair_envs.reproduction.cimpean2025.jobs import (
     AS_PRINTED,
     IDENTICAL,
@@ -121,7 +122,38 @@ def level(reward: float, **others: float) -> dict[str, float]:
     }
     levels = {**dict.fromkeys(names, reward), **measures, **noise, **misread, **spans, "top SP": -0.1, "policies": 4.0}
     curve = {f"learned total R@{k}": reward * min(k / 4, 1) for k in range(1, 17)}
-    return levels | curve | {f"remembered@{k}": 10.0 for k in range(1, 17)} | others
+    curve |= {f"{name}@{k}": 10.0 for name in ("learned R", "remembered") for k in range(1, 17)}
+    return levels | curve | policies_of(levels | others) | {"steps": 10.0} | others
+
+
+KINDS = (30.0, 10.0, 5.0, 55.0, 20.0, 20.0, 10.0, 50.0)  # numbers of decisions, by kind
+
+
+def policies_of(levels: Numbers) -> dict[str, float]:
+    """Return the numbers of four single policies with the levels of all."""
+    measures = ("R", *GROUP_NOTIONS, "IF", "CSC", "IF eq. 8", "CSC published")
+    own = {f"total {name}": 10.0 * levels[name] for name in measures} | {"steps": 10.0}
+    own["total R"] = levels["total R"]
+    own |= {f"kind {k}": number for k, number in enumerate(KINDS)}
+    own |= {
+        f"{kind}{what} {name}": 0.05
+        for kind in ("", "misread ")
+        for what in ("noise", "limit")
+        for name in GROUP_NOTIONS
+    }
+    own |= {f"misread {name}": -0.1 for name in GROUP_NOTIONS}
+    found = {f"policy {k}, test {h}: {name}": value for k in range(4) for h in (0, 1) for name, value in own.items()}
+    return found | {f"policy {k}: desired 0": 9.0 for k in range(4)}
+
+
+def ranked(**totals: Sequence[float]) -> dict[str, float]:
+    """Return episode sums of four policies, the same in both tests."""
+    return {
+        f"policy {k}, test {h}: total {name.replace('_', ' ')}": value
+        for name, values in totals.items()
+        for k, value in enumerate(values)
+        for h in (0, 1)
+    }
 
 
 def report(given: Mapping[Any, Numbers | Sequence[Numbers]] | None = None, *, learned: bool = True) -> paper.Report:
@@ -140,7 +172,7 @@ def claim_of(made: paper.Report, words: str) -> Claim:
 
 
 def verdict_of(made: paper.Report, words: str, method: str = REPAIRED) -> str:
-    return claim_of(made, words).verdict(method).split(" (")[0]
+    return claim_of(made, words).verdict(method).split(" (")[0].split(". ")[0]
 
 
 def default(world: World) -> Setting:
@@ -148,7 +180,7 @@ def default(world: World) -> Setting:
 
 
 def pairs(value: float) -> dict[str, float]:
-    return dict.fromkeys(paper.PAIRS, value)
+    return dict.fromkeys(sections.PAIRS, value)
 
 
 def test_group_notions_go_together_if_they_do_so_more_than_for_identical_policies() -> None:
@@ -178,10 +210,23 @@ def test_a_history_that_turns_the_order_of_reliable_gaps_tells_nothing() -> None
 def test_individual_notions_conflict_if_their_ranks_are_opposite_on_average_over_settings(world: World) -> None:
     settings = {own for groups in tables().values() for own in groups.values() if own.world == world}
     for sign, expected in ((-1, "Holds"), (1, "Does not hold")):
-        found = {own: level(8, **{"IF~CSC": 0.5 * sign, "IF eq. 8~CSC published": 0.5 * sign}) for own in settings}
+        rising, turned = [-4.0, -3.0, -2.0, -1.0], [-4.0 * sign, -3.0 * sign, -2.0 * sign, -1.0 * sign]
+        numbers = ranked(**{"IF": rising, "CSC": turned, "IF eq. 8": rising, "CSC published": turned})
+        found: dict[Key, Numbers] = {own: level(8, **numbers) for own in settings}
         found[default(world)] = level(8)  # undefined there
         made = report(found)
         assert verdict_of(made, f"conflict ({world})") == expected
+
+
+def test_rounding_errors_have_neither_ranks_nor_a_difference() -> None:
+    groups = tables()[17]
+    tiny = ranked(IF=[-1e-13, -2e-13, -3e-13, -4e-13], CSC=[-4.0, -3.0, -2.0, -1.0])
+    none = {own: level(8, **tiny, IF=-1e-13 * k) for k, own in enumerate(groups.values(), 1)}
+    made = report(none)
+    row = made.arms[groups["HEOM"]].rows[2]
+    assert np.isnan(singles.conflicts(row)["IF~CSC"])
+    exact = {own: [dict(numbers) for _ in range(SEEDS)] for own, numbers in none.items()}  # no noise between seeds
+    assert claim_of(report(exact), "HEOM and HMOM (fraud)").outcomes[REPAIRED]["by violations"].holds is None
 
 
 @pytest.mark.parametrize(
@@ -233,7 +278,7 @@ def test_bray_curtis_is_worse_if_its_column_is() -> None:
     own = tables()[17]["Bray-Curtis"]
     made = report({own: level(8, **{"IF eq. 8": -0.6, "IF": -0.01}), own.as_printed: level(8, IF=-0.6)})
     claim = claim_of(made, "HEOM and HMOM (fraud)")
-    assert claim.verdict(REPAIRED) == "Holds (by eq. 8); does not hold (by violations)"
+    assert claim.verdict(REPAIRED).startswith("Holds (by eq. 8); does not hold (by violations). By eq. 8, this is so")
     assert claim.outcomes[PRINTED]["by violations"].holds and not claim.outcomes[PRINTED]["by eq. 8"].holds
 
 
@@ -277,7 +322,7 @@ def test_a_method_is_judged_beside_the_policies_of_its_own_environment() -> None
     made = report(published)
     learned = made.learned("hiring")
     assert "PCN" in learned and "PCN as printed" not in learned and "DQN, as printed" not in learned
-    assert "| never hires, as printed | 20.000" in made.tasks_table("hiring")
+    assert row(made.tasks_table("hiring"), "never hires, as printed")["R an episode"].startswith("20.000")
 
 
 def test_half_of_the_span_and_more_than_the_constant_policy_are_those_of_the_same_environment() -> None:
@@ -351,7 +396,7 @@ def test_a_cost_is_left_open_if_a_constant_policy_earns_as_much() -> None:
     near = {default("hiring"): level(8, **{"fair total R": 7.9}), Simple("hiring", "never hires"): level(8)}
     claim = claim_of(report(near), "little reward (hiring)")
     assert (
-        claim.verdict(REPAIRED) == "Undecided"
+        claim.verdict(REPAIRED).startswith("Undecided")
         and "constant policy, which has no gap SP, reaches 0.80" in claim.evidence
     )
 
@@ -390,9 +435,8 @@ def test_claims_on_a_task_that_no_method_learned_are_undecided_and_the_page_says
     large, small = level(3, SP=-0.3), level(3, SP=-0.1)
     made = report({groups["100"]: large, groups["1000"]: small}, learned=False)
     claim = claim_of(made, "short windows (fraud)")
-    assert claim.verdict(REPAIRED) == "Undecided"
-    assert claim.evidence.startswith("No method learned the task")
-    assert made.question().startswith("**No method learned hiring and fraud**")
+    assert claim.verdict(REPAIRED) == "Undecided. No method was shown to learn the task"
+    assert made.question().startswith("**No method was shown to learn hiring or fraud**")
     assert report().question().startswith("The paper trains")
 
 
@@ -409,17 +453,21 @@ def test_the_papers_rows_stand_beside_training_episodes_and_its_similarities() -
     own = tables()[5]["HEOM"].as_printed
     made = report({own: level(8, **{"trained best R": 33.0, "best CSC published": -7.0, "best CSC": -3.0})})
     (trained,) = [row for row in made.table(5).splitlines() if row.startswith("| HEOM | ours, as printed, in training")]
-    assert "| 9.0 | 33.0/8.0/8.0 |" in trained
+    assert "| 9 |  | 33.0/8.0/8.0 |" in trained
     (tested,) = [row for row in made.table(5).splitlines() if row.startswith("| HEOM | ours, as printed |")]
-    cells_of_row = [cell.strip() for cell in tested.split("|")]
-    assert cells_of_row[-4].startswith("-7.0/") and cells_of_row[-2].startswith("-3.0/")
+    assert [cell.strip() for cell in tested.split("|")][-2].startswith("-7.0/")
 
 
-def row(table: str, name: str) -> dict[str, str]:
-    """Return a row of a table by its heads."""
+def test_extremes_in_training_are_those_of_all_seeds() -> None:
+    rows = [level(8, **{"trained best R": 30.0 + k, "trained worst R": float(k)}) for k in range(SEEDS)]
+    made = report({tables()[5]["HEOM"].as_printed: rows})
+    assert row(made.table(5), "HEOM", 2)["R"] == "34.0/8.0/0.0"
+
+
+def row(table: str, name: str, place: int = 0) -> dict[str, str]:
+    """Return a row of a table by its heads: the one at a place among those with a name."""
     head, *rows = markdown_rows(table)
-    (found,) = [own for own in rows if own[0] == name]
-    return dict(zip(head, found, strict=True))
+    return dict(zip(head, [own for own in rows if own[0] == name][place], strict=True))
 
 
 def test_what_methods_learn_is_shown_beside_the_policies_of_their_own_environment() -> None:
@@ -427,13 +475,13 @@ def test_what_methods_learn_is_shown_beside_the_policies_of_their_own_environmen
         {
             Simple("hiring", BEST, True): level(40),
             Simple("hiring", "never hires", True): level(6),
-            default("hiring").as_printed: level(8, acted=0.6),
+            default("hiring").as_printed: level(8, **{"top acted": 0.6}),
         }
     )
     own = row(made.tasks_table("hiring"), "PCN as printed")
     assert own["hired"].startswith("0.60") and own["share of the span"].startswith("0.200")
-    assert own["minus the best constant policy"].startswith("2.0") and own["learned"] == "no"
-    assert row(made.tasks_table("hiring"), "PCN")["learned"] == "yes"
+    assert own["minus the best constant policy"].startswith("2.0") and own["shown to learn"] == "no"
+    assert row(made.tasks_table("hiring"), "PCN")["shown to learn"] == "yes"
     assert "checked" in row(made.tasks_table("fraud"), "PCN")
 
 
@@ -449,9 +497,9 @@ def test_identical_policies_act_in_the_environment_of_each_method() -> None:
 
 def test_tables_have_policies_of_both_environments_and_learners() -> None:
     made = report()
-    assert "| never hires, as printed |" in made.misread_table()
+    assert "| never hires |" in made.misread_table() and f"| {IDENTICAL} |" in made.misread_table()
     assert all(f"| {name} |" in made.rates_table("hiring") for name in ("DQN", "never hires, as printed"))
-    assert made.table(5).splitlines()[0].endswith("| IF | CSC | IF, violations | CSC, true distances |")
+    assert f"| {IDENTICAL} | no training, repaired |" in made.table(5)
 
 
 def test_histories_with_fewer_steps_are_a_limitation_if_there_are_any() -> None:
@@ -470,7 +518,7 @@ def test_each_distance_has_its_own_consistency_and_one_row_of_training_episodes(
     }
     lines = report({own: level(8, **numbers)}).table(4).splitlines()
     (line,) = [line for line in lines if line.startswith("| R:SP, HMOM | ours, repaired |")]
-    assert [cell.strip() for cell in line.split("|")][-4] == "-55.0/-55.0/-55.0"
+    assert [cell.strip() for cell in line.split("|")][-2] == "-55.0/-55.0/-55.0"
     assert [line.split("|")[1].strip() for line in lines if "in training" in line] == ["R:SP, HEOM"]
 
 
@@ -479,14 +527,77 @@ def test_the_picture_of_learning_has_the_learners(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(figures, "course_plot", lambda panels, *_, **__: drawn.update(panels))
     curve = level(8, **{f"learned R@{k}": 1.0 for k in range(1, 17)})
     report({Learner(world, name): curve for world in WORLDS for name in LEARNERS})._learning_picture()
-    assert set(drawn["hiring, R a step"]) == {*LEARNERS}
-    assert set(drawn["hiring, R an episode"]) == {f"PCN, {method}" for method in (REPAIRED, PRINTED)}
+    assert set(drawn["hiring, R a step"]) == {*LEARNERS, "PCN", "PCN as printed"}
+    assert set(drawn["hiring, R an episode"]) == {"PCN", "PCN as printed"}
 
 
-def test_a_number_is_averaged_over_the_settings_where_it_is_defined() -> None:
-    one, other = seeds({"a": 1.0}, "one"), seeds({"b": 1.0}, "other")
-    assert paper.over_arms([one, other], "a").value == pytest.approx(1)
-    assert np.isnan(paper.over_arms([other], "a").value)
+# --------------------------------------------------------------------------------------------- single policies
+
+
+def seed_row(numbers: Numbers) -> SeedRow:
+    return SeedRow(arm="a", seed=0, job="j", code="c", seconds=1.0, numbers=dict(numbers))
+
+
+def test_the_rates_of_both_groups_follow_from_the_kinds_of_decisions() -> None:
+    counts = np.array(KINDS)
+    assert singles.group_rates(counts, "all") == pytest.approx([0.6, 0.6])
+    assert singles.group_rates(counts, "labelled") == pytest.approx([50 / 70, 55 / 65])
+    assert singles.group_rates(counts, "others") == pytest.approx([10 / 30, 5 / 35])
+    assert singles.base_rates(counts) == pytest.approx([0.7, 0.65])
+    assert np.isnan(singles.group_rates(np.zeros(8), "all")).all()
+    assert row(report().affected_table("hiring"), "PCN")["of the others (PE)"].startswith("0.333 / 0.143: 0.190")
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(0.0, 0.0), (0.5, -0.5), (0.9, -0.18), (1.0, 0.0)])
+def test_decisions_without_relation_to_people_have_the_consistency_of_their_share(
+    chosen: float, expected: float
+) -> None:
+    counts = np.array([[0, 1 - chosen, 0, chosen, 0, 0, 0, 0], [1 - chosen, 0, 0, 0, 0, 0, chosen, 0]])
+    assert singles.unrelated_consistency(counts) == pytest.approx([expected, expected])
+
+
+def test_a_gap_is_beyond_chance_if_it_is_in_both_tests() -> None:
+    numbers = level(8) | ranked(SP=[-1.0, -1.0, -0.1, -0.1]) | {"policy 1, test 1: total SP": -0.1}
+    numbers |= {f"policy {k}, test {h}: misread SP": -0.01 for k in (0, 1, 2) for h in (0, 1)}
+    own = seed_row(numbers)
+    assert singles.beyond_chance(own, "SP").tolist() == [True, False, False, False]
+    assert singles.beyond_chance(own, "SP", "misread").tolist() == [False, False, False, True]
+    made = report({default("hiring"): [numbers] * SEEDS})
+    (line,) = [one for one in markdown_rows(made.fronts_table("hiring")) if one[0] == str(default("hiring"))]
+    assert line[-2:] == ["5 of 20", "5 of 20"] and line[1:3] == ["4", "9.000 [9.000, 9.000]"]
+
+
+def test_settings_with_the_same_policies_are_counted_once() -> None:
+    same, other = seeds(level(8), "a"), seeds(level(8) | {"policy 0, test 0: kind 0": 7.0}, "b")
+    assert singles.distinct({"a": same, "b": same, "c": other}) == [["a", "b"], ["c"]]
+
+
+def test_a_claim_on_policies_that_did_not_learn_the_task_says_so() -> None:
+    poor: dict[Key, Numbers] = {default("hiring"): level(3)}
+    claim = claim_of(report(poor), "statistical parity (hiring)")
+    assert claim.verdict(REPAIRED).endswith(". PCN itself was not shown to learn the task")
+    assert "PCN itself" not in claim_of(report(), "statistical parity (hiring)").verdict(REPAIRED)
+    conflict = claim_of(report({default("hiring").as_printed: level(3)}), "conflict (hiring)").verdict(PRINTED)
+    assert "follow from the share of people who are hired. PCN itself was not shown" in conflict
+
+
+def test_gaps_of_the_published_history_are_shown_as_in_the_correct_one() -> None:
+    aligned = {
+        f"{prefix} {name}": value
+        for prefix, value in (("aligned", -0.4), ("aligned noise", 0.03))
+        for name in GROUP_NOTIONS
+    }
+    numbers = {
+        f"policy {k}, test {h}: {name}": value for k in range(4) for h in (0, 1) for name, value in aligned.items()
+    }
+    numbers |= {f"policy {k}, test {h}: aligned limit SP": 0.06 for k in range(4) for h in (0, 1)}
+    made = report({default("hiring").as_printed: level(8, **aligned, **numbers)})
+    assert row(made.tasks_table("hiring"), "PCN as printed")["gap SP"].startswith("0.400")
+    assert row(made.misread_table(), "PCN as printed")["SP"] == "0.400 (0.030) / 0.100 (0.050)"
+    told = claim_of(made, "little reward (hiring)").evidence
+    assert "In the correct one, 20 of 20 tested policies have a gap beyond chance in both tests" in told
+    assert "PCN as printed" not in made.affected_table("hiring")  # whose persons are the next ones
+    assert row(made.affected_table("fraud"), "PCN as printed")["checked"].startswith("0.600 / 0.600")
 
 
 # ------------------------------------------------------------------------------------------------ the whole

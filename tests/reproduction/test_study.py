@@ -13,7 +13,9 @@ pytest.importorskip("stable_baselines3")
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import Job, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, read_rows, write_rows
-from fair_envs.reproduction.study import Picture, Report, Size, Study
+from fair_envs.reproduction.claims import NOT_RUN, Claim, Outcome
+from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Report, Size, Study
+from fair_envs.support.files import read_json
 from tests.jobs import Square
 
 
@@ -40,7 +42,7 @@ class Sum:
 
 
 class Page(Report[Scale]):
-    """A page without claims, tables and figures."""
+    """A page without tables and figures."""
 
     paper = "squares"
     scales = {"smoke": Scale()}  # noqa: RUF012
@@ -54,8 +56,16 @@ class Page(Report[Scale]):
     def sizes(self) -> list[Size]:
         return [Size("numbers", 3, 2_000_000), Size("digits", 1_280_000, None)]
 
-    def claims(self) -> list[Any]:
-        return []
+    def claims(self) -> list[Claim]:
+        return [
+            Claim(
+                text="Squares grow.",
+                outcomes={REPAIRED: {"all": Outcome(True)}},
+                remarks={REPAIRED: "By construction"},
+                refuted="One that does not.",
+            ),
+            Claim(text="Cubes grow.", outcomes={PRINTED: {"all": NOT_RUN}, REPAIRED: {}}, refuted="No cube."),
+        ]
 
     def sections(self) -> dict[str, str]:
         return {}
@@ -165,6 +175,16 @@ def test_a_page_has_whole_numbers_in_full_and_names_the_missing_seeds_of_an_arm_
     assert "Missing cells:\n\n* cubes, seed 1, 2: ValueError: no\n* cubes, seed 3: it is not in the table\n" in text
     whole = Page(name="smoke", scale=Scale(), out=tmp_path, arms=arms).write().read_text()
     assert "Missing" not in whole
+
+
+def test_a_page_has_remarks_beside_verdicts_and_only_names_claims_that_nothing_was_run_for(tmp_path: Path) -> None:
+    STUDY.run(scale="smoke", out=tmp_path, seeds=1, resume=True, progress=False)
+    arms = {"squares": Arm("squares", read_rows(tmp_path))}
+    text = Page(name="smoke", scale=Scale(), out=tmp_path, arms=arms).write().read_text()
+    assert "| 1 | Squares grow. | Not run | Holds. By construction | none |" in text
+    assert "Not run, so without a verdict: Cubes grow.\n" in text
+    assert "No cube." not in text and "**2." not in text
+    assert len(read_json(tmp_path / "claims.json", list)) == 2
 
 
 def test_the_table_says_which_code_made_each_number(tmp_path: Path) -> None:

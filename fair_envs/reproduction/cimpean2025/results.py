@@ -15,7 +15,6 @@ from fair_envs.reproduction.cimpean2025.plays import CELLS, CHOSEN, GROUP_NOTION
 from fair_envs.support.aliases import Floats, Ints
 
 REWARD = "R"
-CONFLICTS = (("IF", "CSC"), ("IF eq. 8", "CSC published"))  # pairs of individual notions whose ranks are compared
 SP = GROUP_NOTIONS.index("SP")
 
 
@@ -140,7 +139,6 @@ def numbers(found: Found) -> dict[str, float]:
       largest reward in the first, which is ``first total R``.
       ``fair total R``, ``fair SP``, ``fair noise SP``: that of those whose gap SP in the first test is not above
       chance; ``still fair``: 1 if it is not in the second test either; ``fair is top``: 1 if they are the same policy.
-    * ``IF~CSC``: rank correlation, over policies, of one notion in one test with the other in the other test.
     * From the test over many decisions: ``pooled SP``, the mean gap over policies; ``SP~EO``; ``SP~SP``, the
       reliability; ``SP~EO same half``, which shared randomness raises; ``SP~misread SP``, with the gap as in the
       published history; ``misread SP~EO``, both in the published history.
@@ -150,7 +148,7 @@ def numbers(found: Found) -> dict[str, float]:
     """
     policies = found.policies
     result = {"policies": float(len(policies)), "found": float(len(found.achieved))}
-    result |= {**_levels(policies), **_choices(policies), **_conflicts(policies), **_singles(policies)}
+    result |= {**_levels(policies), **_choices(policies), **_singles(policies)}
     if policies.counts is not None:
         result |= _pooled(policies)
     for name, values in zip(found.objectives, found.achieved.T, strict=True):
@@ -201,11 +199,6 @@ def _choices(policies: Policies) -> dict[str, float]:
         found |= {"fair noise SP": float(policies.noise[own, 1, SP])}
         found |= {"still fair": float(still[own]), "fair is top": float(own == top)}
     return found
-
-
-def _conflicts(policies: Policies) -> dict[str, float]:
-    halves = [{name: policies.rate(name, half=h) for pair in CONFLICTS for name in pair} for h in (0, 1)]
-    return {f"{one}~{other}": across(halves, one, other) for one, other in CONFLICTS}
 
 
 def _pooled(policies: Policies) -> dict[str, float]:
