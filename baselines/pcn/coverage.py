@@ -1,6 +1,5 @@
 """Evaluates a return-conditioned policy on each of its best returns, with confidence intervals."""
 
-import copy
 import csv
 import io
 import json
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fair_envs.baselines.pcn.pcn import PCN, Command, Commanded
+from fair_envs.baselines.pcn.rollouts import copied
 from fair_envs.core import check_count
 from fair_envs.evaluation import VectorEnv
 from fair_envs.evaluation.reports import Report
@@ -147,7 +147,7 @@ def cover(
     start = model.blank_env if env is None else env
     played = []
     for command in asked:
-        own = copy.deepcopy(start)
+        own = copied(start)
         agent = Commanded(model, [command], lanes=own.num_envs)
         rng = policy_numbers(seed)
         played.append(model.play(own, agent, episodes=episodes, rng=rng, seed=seed, deterministic=deterministic))

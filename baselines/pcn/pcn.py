@@ -21,7 +21,7 @@ from torch import nn
 
 from fair_envs.baselines.pcn.actions import BINS, rows_of
 from fair_envs.baselines.pcn.buffer import Buffer, Crowding, Entry, Keep, Penalty, Ranking, packed
-from fair_envs.baselines.pcn.rollouts import Chosen, Episode, Random, collect, reward_space_of, vector_reward
+from fair_envs.baselines.pcn.rollouts import Chosen, Episode, Random, collect, copied, reward_space_of, vector_reward
 from fair_envs.baselines.ppo.gradients import ManualBackprop, flatten_parameters
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.settings import COMMON, check_fields
@@ -438,7 +438,7 @@ class PCN:
     @property
     def blank_env(self) -> Any:
         """Copy of the environment whose wrappers have an empty history of decisions."""
-        own = copy.deepcopy(self.env)
+        own = copied(self.env)
         for memory, kept in zip(memories(own), self._blank_memories, strict=True):
             memory.restore(kept)
         return own
@@ -525,7 +525,7 @@ class PCN:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PCN":
         """Return an independent copy of the learner."""
-        env = copy.deepcopy(self.env, memo)
+        env = copied(self.env, memo)
         other = type(self)(env, settings=self.settings, requested=self.requested, seed=self.seed)
         other._blank_memories = self._blank_memories
         other.restore(self.snapshot().state())

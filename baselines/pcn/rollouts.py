@@ -1,5 +1,6 @@
 """Plays whole episodes with discrete actions on the parallel lanes of any `gymnasium.vector.VectorEnv`."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,6 +102,19 @@ class Random(Chosen):
     def probabilities(self, observation: NDArray[Any]) -> Floats:
         """Return equal probabilities."""
         return self._probabilities
+
+
+def copied(env: VectorEnv, memo: dict[int, Any] | None = None) -> Any:
+    """Return an independent copy of a vector environment with its wrappers.
+
+    Args:
+        env: The environment.
+        memo: That of a copy which this one is a part of.
+    """
+    known = {} if memo is None else memo
+    made_from = getattr(env.unwrapped, "env_fns", None)
+    known[id(made_from)] = made_from  # before 1.3, Gymnasium keeps a used-up generator, which cannot be copied
+    return copy.deepcopy(env, known)
 
 
 def reward_space_of(env: VectorEnv) -> gym.spaces.Box:

@@ -859,7 +859,7 @@ def _probabilities(qualified: Any, groups: int) -> Floats:
     if given.ndim not in (1, 2) or not given.size or (given.ndim == 2 and len(given) != groups):
         raise ValueError(f"qualified must have shape (levels,) or ({groups}, levels), got {given.shape}")
     grains: Floats = np.rint(given / GRAIN) * GRAIN
-    return np.array(np.broadcast_to(grains, (groups, given.shape[-1])))
+    return np.array(np.broadcast_to(grains, (groups, given.shape[-1])), order="C")  # one layout, one machine code
 
 
 def _shares(name: str, given: ArrayLike) -> Floats:

@@ -418,6 +418,15 @@ def test_test_episodes_remember_nothing_of_the_training() -> None:
     assert len(trained.histories[0]) > 0
 
 
+def test_environments_of_older_releases_of_gymnasium_are_copied() -> None:
+    env = ferry(keep=True)
+    env.unwrapped.env_fns = (number for number in range(2))  # as Gymnasium 1.1 keeps them
+    learner = model(env).learn(300)
+    own, other = learner.blank_env, copy.deepcopy(learner).env
+    assert own.unwrapped is not env.unwrapped and other.unwrapped is not env.unwrapped
+    assert own.unwrapped.env_fns is env.unwrapped.env_fns
+
+
 def test_a_gap_is_never_asked_to_be_better_than_fair() -> None:
     assert model(ferry(keep=False)).max_return.tolist() == [np.inf, 0, 0]
 
