@@ -50,8 +50,8 @@ PLANTED: Mapping[World, str] = {"hiring": "hires qualified men, no women", "frau
 HARMS: Mapping[World, str] = {
     "hiring": "A rejected qualified person loses a job (EO). Hiring people who are not qualified is a cost to the "
     "company, and an advantage to the group that gets it more often (PE).",
-    "fraud": "A customer whose genuine payment is checked must authenticate it, and may give it up (PE). A fraud that is "
-    "not checked is a loss for the holder of the card or its issuer (EO).",
+    "fraud": "A customer whose genuine payment is checked must authenticate it, and may give it up (PE). A fraud that "
+    "is not checked is a loss for the holder of the card or its issuer (EO).",
 }
 PUBLISHED_MEASURES = (*MEASURES[:6], PUBLISHED_IF, PUBLISHED_CSC)  # the columns of the paper's tables
 
