@@ -1,6 +1,6 @@
 """Tests trained teams at many speeds: the policy stored for each speed, and the last policy at all speeds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -32,6 +32,7 @@ def play_levels(
     episodes: int,
     seed: int,
     made: Callable[[Policy], Policy] = lambda team: team,
+    kept: Collection[Kept] = ("of the speed", "last"),
     each: OnProgress = lambda: None,
 ) -> Plays:
     """Return the results from the same starts at each speed, with the policy of that speed and with the last policy.
@@ -43,19 +44,20 @@ def play_levels(
         speeds: Speeds at which the policies are tested.
         episodes: Episodes at each speed.
         seed: Seed of the first episode.
-        made: Creates the team that plays from the trained team.
+        made: Creates the team that plays from the trained team; it is called for each speed and policy.
+        kept: The policies that play.
         each: Called after each speed.
     """
     last = {name: value.clone() for name, value in model.policy.state_dict().items()}
-    plays: dict[Kept, dict[float, TeamPlay]] = {"of the speed": {}, "last": {}}
+    plays: dict[Kept, dict[float, TeamPlay]] = {name: {} for name in kept}
     try:
         for speed in speeds:
             tested: dict[Kept, Any] = {"of the speed": states.get(speed), "last": last}
-            for kept, weights in tested.items():
-                if weights is not None:
+            for name, of_speeds in plays.items():
+                if (weights := tested[name]) is not None:
                     model.policy.load_state_dict(weights)
                     team = made(Learned(model))
-                    plays[kept][speed] = play_team(team, rules, episodes=episodes, seed=seed, speed=speed)
+                    of_speeds[speed] = play_team(team, rules, episodes=episodes, seed=seed, speed=speed)
             each()
     finally:
         model.policy.load_state_dict(last)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,8 +18,10 @@ from fair_envs import make_rules
 from fair_envs.baselines.runs import read_weights
 from fair_envs.baselines.team.evaluation import penalty_of
 from fair_envs.baselines.team.play import TeamPlay, play_team
+from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.team.training import TeamTraining, team_settings, train_team
-from fair_envs.envs.pursuit.policies import Greedy
+from fair_envs.envs.pursuit.policies import Greedy, actions_of
+from fair_envs.evaluation import as_policy
 from fair_envs.experiments import tables
 from fair_envs.experiments.jobs import read_cell, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
@@ -30,7 +33,9 @@ from fair_envs.reproduction.grupen2022 import report as paper
 from fair_envs.reproduction.grupen2022.jobs import (
     BY_NUMBER,
     DEALT,
+    LARGER,
     METHODS,
+    MIDDLE,
     PLANNED,
     SCALES,
     SLOWER,
@@ -44,6 +49,7 @@ from fair_envs.reproduction.grupen2022.jobs import (
     read_team,
 )
 from fair_envs.reproduction.grupen2022.report import Report
+from fair_envs.reproduction.grupen2022.roles import equivariance_gap, role_numbers
 from fair_envs.reproduction.study import PRINTED, REPAIRED
 from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 from tests.helpers import markdown_rows
@@ -103,6 +109,7 @@ def test_methods_differ_from_mutual_reward_in_what_their_names_say() -> None:
     assert training("Fair-E, sets", "every") == replace(usual, algorithm="fair-e", network="sets")
     number = replace(usual, algorithm="fair-e", parameters={**usual.parameters, "teammates": "index"})
     assert training("Fair-E, by number", "every") == number
+    assert training(LARGER, "every") == replace(usual, algorithm="fair-e", batch_size=3 * usual.batch_size)
     strong, scaled = (training(f"Fair-ER {kind}", "every") for kind in ("1", "normalised"))
     assert strong == replace(usual, algorithm="fair-er", fairness_weight=strong.fairness_weight)
     assert scaled == replace(usual, algorithm="fair-er", form="normalised", fairness_weight=0.5)
@@ -159,12 +166,80 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_a_training_is_tested_with_the_policy_of_each_speed_and_the_last_and_with_roles_dealt(few: Any) -> None:
     learned, _ = few["results"]
-    assert set(learned.plays) == {"of the speed", "last", f"{DEALT}of the speed", f"{DEALT}last"}
-    assert all(list(of) == [1.2, 0.8] for of in learned.plays.values())
+    assert set(learned.plays) == {"of the speed", "last", MIDDLE, f"{DEALT}of the speed", f"{DEALT}last"}
+    assert all(list(of) == [1.2, 0.8] for kept, of in learned.plays.items() if kept != MIDDLE)
     assert learned.learning.shape[1] == 6 and learned.learning[-1, 0] <= 600
     assert 0 < learned.seconds < 600  # a difference of two readings of the same clock
     last = (learned.plays[kept][0.8] for kept in ("of the speed", "last"))
     assert len({play.captors.tobytes() for play in last}) == 1  # the last level's policy is the last one
+
+
+def test_policies_are_also_kept_in_the_middle_of_their_levels(few: Any) -> None:
+    learned, _ = few["results"]
+    found = numbers_of(learned)
+    assert {"middle success at 1.2", "middle captors 000 at 1.2"} <= set(found)  # this curriculum ends before 0.8
+    course = few["cell"].training
+    follow = jobs.ComparedLevels(
+        course.course(), levels=(1.2, 1.0), rules=make_rules(course.env_id, **course.parameters)
+    )
+    train_team(course, follow=follow)
+    middle, end = follow.middles[1.0], follow.states[1.0]
+    assert any((middle[name] != end[name]).any() for name in end)
+
+
+def test_a_teams_distances_and_roles_are_measured(few: Any) -> None:
+    learned, greedy = few["results"]
+    for result, kept in ((learned, "of the speed"), (greedy, "last")):
+        assert list(result.distances) == [1.2, 0.8]
+        began, ended = result.distances[1.2]
+        assert began.shape == ended.shape == result.plays[kept][1.2].captors.shape
+        assert (began >= 0.5).all() and (ended != began).all()
+    np.testing.assert_array_equal(learned.distances[1.2][0], learned.distances[0.8][0])  # the same starts
+    captors, (_, ended) = greedy.plays["last"][1.2].captors, greedy.distances[1.2]
+    assert captors.any() and (ended[captors] < 0.3).all() and ended[~captors].max() > ended[captors].max()
+    assert all(0 <= value <= 2 for value in learned.gaps.values()) and learned.gaps and not greedy.gaps
+    assert numbers_of(learned)["equivariance gap at 0.8"] == learned.gaps[0.8]
+
+
+def test_roles_are_who_captures_by_nearness_and_where_pursuers_end() -> None:
+    began = np.array([[3.0, 1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
+    ended = np.array([[0.0, 2.0, 4.0], [0.0, 4.0, 2.0], [9.0, 9.0, 9.0]])
+    captors = np.array([[True, False, False], [True, True, False], [False, False, False]])
+    found = role_numbers(captors, np.stack([began, ended]))
+    assert [found[f"captures of nearest {k}"] for k in range(3)] == [1, 1, 1]
+    assert [found[f"end distance of {k}"] for k in range(3)] == [0, 3, 3]
+    assert [found[f"end distance, nearest {k}"] for k in range(3)] == [0, 2, 4]
+    nothing = role_numbers(np.zeros_like(captors), np.stack([began, ended]))
+    assert [nothing[f"captures of nearest {k}"] for k in range(3)] == [0, 0, 0] and len(nothing) == 3
+
+
+def test_an_equivariant_team_has_no_gap_and_independent_directions_have_one() -> None:
+    rules = make_rules("FairPursuit-v0")
+
+    def apart(name: str) -> float:
+        return equivariance_gap(TEAMS[name](rules, 0), rules, speed=0.8)
+
+    assert apart("greedy") == pytest.approx(0, abs=1e-6) and apart("straight") == pytest.approx(0, abs=1e-6)
+    by_number = as_policy(lambda _, u: actions_of(rules, np.broadcast_to(THIRDS, (*u.shape, 2))))
+    assert equivariance_gap(by_number, rules, speed=0.8) == pytest.approx(1.5)
+    assert apart("random") == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(("algorithm", "teammates", "fair"), [("fair-e", "cyclic", True), ("fair-e", "index", False)])
+def test_shared_networks_are_equivariant_if_observations_are_exchanged(
+    algorithm: str, teammates: str, fair: bool
+) -> None:
+    own = {**FEW, "parameters": {**FEW["parameters"], "observation": "relative", "teammates": teammates}}
+    size: dict[str, Any] = {"speeds": (1.2, 0.8), "levels": (1.2,), **own}
+    course = team_settings("FairPursuit-v0", preset="small", algorithm=algorithm, **size)
+    rules = make_rules(course.env_id, **course.parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = equivariance_gap(Learned(train_team(course)), rules, speed=1.2)
+    assert (found == pytest.approx(0, abs=1e-5)) == fair
+
+
+THIRDS = np.array([[1, 0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]])
 
 
 def test_shared_networks_have_no_penalty(tmp_path: Path) -> None:
@@ -357,6 +432,7 @@ def report(folder: Path, changed: Mapping[str, Counts] = {}, *, seeds: int | Non
         "Fair-E": FALLS,
         "Fair-E, sets": FALLS,
         "Fair-E, by number": FALLS,
+        LARGER: FALLS,
         **{f"Fair-ER {weight:g}{ending}": always(FAIR) for weight in WEIGHTS for ending in ("", BY_NUMBER)},
         "Fair-ER normalised": always(FAIR),
         "Fair-ER automatic": always(FAIR),
@@ -468,6 +544,7 @@ def test_claims_about_arms_that_were_not_run_have_no_verdict(tmp_path: Path) -> 
     assert claims(some)["slower"].verdict(REPAIRED) == claims(some)["slower"].verdict(PRINTED) == "Not run"
     assert holds(claims(some)["loss"]) == {"Fair-E": True}
     assert list(holds(claims(some)["between"], PRINTED)) == ["Fair-ER 0.5, by number"]
+    assert f"{LARGER} 0 of 10" in claims(some)["loss"].evidence
     assert some.write().exists()
 
 
@@ -577,7 +654,7 @@ def test_deficits_of_unequal_episodes_are_compared_where_the_claims_compare_defi
 def test_the_rise_of_mutual_rewards_deficit_is_of_seeds_that_capture_in_both(tmp_path: Path) -> None:
     seldom = [*SOMEWHAT, (60, 5, 5)]
     made = report(tmp_path, {"mutual": {v: UNFAIR if v >= paper.FALLING else seldom for v in SPEEDS}})
-    slow, fast = (made.mean("mutual", paper.UNEQUAL, own) for own in (made.slow, made.from_up(paper.FALLING)))
+    slow, fast = (made.mean("mutual", "corrected, unequal", v) for v in (made.slow, made.from_up(paper.FALLING)))
     both = np.arange(20) % 4 != 3
     assert f"in both: {tables.show(mean_interval((slow - fast)[both]))}" in made.unequal_table()
 
@@ -585,10 +662,26 @@ def test_the_rise_of_mutual_rewards_deficit_is_of_seeds_that_capture_in_both(tmp
 def test_a_seed_without_unequal_episodes_is_left_out_of_their_deficit(tmp_path: Path) -> None:
     made = report(tmp_path)
     first, *rest = made.arms["Fair-ER 1"].rows
-    first = replace(first, numbers={name: of for name, of in first.numbers.items() if "unequal" not in name})
+    together = {f"captors {code:03b} at {speed:g}": 0.0 for code in range(1, 7) for speed in SPEEDS}
+    first = replace(first, numbers={**first.numbers, **together})
     made = replace(made, arms={**made.arms, "Fair-ER 1": Arm("Fair-ER 1", [first, *rest])})
-    assert len(made.deficit("Fair-ER 1", (0.8,), measure=paper.UNEQUAL)) == len(rest)
+    assert np.isnan(made.unequal("Fair-ER 1", (0.8,))).tolist() == [True, *[False] * len(rest)]
     assert "nan" not in made._less_unequal("Fair-ER 1", made.slow) and "nan" not in made.unequal_table()
+
+
+def test_a_deficit_is_of_the_speeds_at_which_a_seed_captures(tmp_path: Path) -> None:
+    made = report(tmp_path, {"Fair-ER 1": {v: NOBODY if v == 0.7 else SOMEWHAT for v in SPEEDS}})
+    assert made.deficit("Fair-ER 1", made.slow) == pytest.approx(made.deficit("Fair-ER 1", (0.8,)))
+    assert made.deficit("Fair-ER 1", (0.7,)).size == 0
+    assert made.unequal("Fair-ER 1", made.slow) == pytest.approx(unequal_of(SOMEWHAT, 10))
+
+
+def test_most_seeds_must_capture_and_not_only_more_than_with_greedy_pursuers(tmp_path: Path) -> None:
+    some = always([*FAIR, *FAIR[:2], *NOBODY * 5])
+    found = holds(claims(report(tmp_path, {"Fair-E": some, "Fair-E, by number": some}))["greedy"])
+    assert found == {"mutual": True, "Fair-E": None, "Fair-E, sets": True}
+    few = holds(claims(report(tmp_path, {"Fair-E": always([*FAIR[:1], *NOBODY * 9])}))["greedy"])
+    assert few["Fair-E"] is False
 
 
 def test_the_penalty_of_each_speed_is_shown_for_separate_networks(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import torch as th
 from numpy.typing import NDArray
 
 from fair_envs.baselines.runs import serialized
@@ -15,6 +16,7 @@ from fair_envs.baselines.team.curriculum import Curriculum, FollowCurriculum
 from fair_envs.baselines.team.ddpg import DDPG
 from fair_envs.baselines.team.evaluation import Plays, penalty_of, play_levels
 from fair_envs.baselines.team.play import TeamPlay, evaluate_speeds
+from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.team.training import Preset, TeamRows, TeamTraining, team_settings, train_team
 from fair_envs.baselines.training import isolated_random_state
 from fair_envs.core import Rules
@@ -25,15 +27,19 @@ from fair_envs.experiments.seeds import curve_numbers
 from fair_envs.metrics import team_fairness
 from fair_envs.metrics.inference import noise_floor
 from fair_envs.registration import make_rules
+from fair_envs.reproduction.grupen2022.roles import Watched, equivariance_gap, role_numbers
 from fair_envs.support.aliases import Flags, Floats
 from fair_envs.support.seeds import first_test_seed
 
 Label = str
 
 DEALT = "dealt: "  # prefix of tests in which roles are randomly reassigned in each episode
+MIDDLE = "middle of the level"  # policies that were stored when the speed reached a level
+DISTANCES = "distances"
 COLUMNS = ("captured", "captors", "returns", "steps")  # stored fields of the played episodes
 PLANNED = 50  # largest number of test episodes of the planner at a speed
 PERMUTATIONS = 20_000  # relabellings of a test: the smallest p-value times 200 tests is 0.01
+PURSUERS = 3
 POINTS = 40  # largest number of points of a learning curve
 FIRST_SEED = 20  # of the trainings; an earlier run of the study used 0 to 4, and its pilots 100 and 101
 
@@ -42,6 +48,7 @@ FIRST_SEED = 20  # of the trainings; an earlier run of the study used 0 to 4, an
 WEIGHTS = (0.1, 0.5, 0.9, 1.0)  # lambda; the paper's text names these and 0
 SLOWER = "mutual, to slower speeds"
 BY_NUMBER = ", by number"  # ending of the names of arms that observe team-mates by number
+LARGER = "Fair-E, larger batches"  # each update learns from as many transitions as one of separate networks
 INDEXED: Mapping[str, Any] = {"parameters": {"teammates": "index"}}
 METHODS: Mapping[Label, Mapping[str, Any]] = {
     "mutual": {"algorithm": "ddpg"},
@@ -49,6 +56,7 @@ METHODS: Mapping[Label, Mapping[str, Any]] = {
     "Fair-E": {"algorithm": "fair-e"},
     "Fair-E, sets": {"algorithm": "fair-e", "network": "sets"},
     "Fair-E" + BY_NUMBER: {"algorithm": "fair-e", **INDEXED},
+    LARGER: {"algorithm": "fair-e"},
     **{f"Fair-ER {weight:g}": {"algorithm": "fair-er", "fairness_weight": weight} for weight in WEIGHTS},
     **{
         f"Fair-ER {weight:g}{BY_NUMBER}": {"algorithm": "fair-er", "fairness_weight": weight, **INDEXED}
@@ -65,7 +73,7 @@ same observation, so the order matters there, too. For mutual and individual rew
 own first layer.
 """
 
-MAIN = ("mutual", "Fair-E", "Fair-ER 0.5")
+MAIN = ("mutual", "Fair-E")
 """The methods with the most seeds, which most claims compare."""
 
 TEAMS: Mapping[Label, Callable[[Rules, int], Policy]] = {
@@ -153,7 +161,11 @@ SCALES: dict[str, Scale] = {
         methods=(
             *MAIN,
             "individual",
-            *(name + BY_NUMBER for name in MAIN[1:]),
+            "Fair-E" + BY_NUMBER,
+            LARGER,
+            "Fair-ER 0.1",
+            "Fair-ER 0.5",
+            "Fair-ER 0.5" + BY_NUMBER,
             "Fair-ER 1",
             "Fair-ER automatic",
             SLOWER,
@@ -192,6 +204,8 @@ def training_of(scale: Scale, name: Label, seed: int) -> TeamTraining:
     }
     settings["parameters"] = {**scale.parameters, **given.get("parameters", {})}
     training = team_settings("FairPursuit-v0", preset=scale.preset, **settings)
+    if name == LARGER:
+        training = replace(training, batch_size=training.batch_size * PURSUERS)
     if training.form != "plain":
         return training
     return replace(training, fairness_weight=training.fairness_weight * training.reward_scale)
@@ -242,9 +256,12 @@ class ScriptedTeamCell(Job):
         started = time.process_time()
         rules = make_rules("FairPursuit-v0", **self.parameters)
         first = first_test_seed(self.seed)
-        team = TEAMS[self.name](rules, self.seed)
+        team = Watched(TEAMS[self.name](rules, self.seed))
         found = evaluate_speeds(team, rules, speeds=self.speeds, episodes=self.episodes, seed=first)
-        np.savez_compressed(part / "arrays.npz", **arrays_of({"last": found}))  # type: ignore[arg-type]
+        arrays: dict[str, Any] = arrays_of({"last": found})
+        distances = np.split(team.distances, len(self.speeds), axis=1)
+        arrays |= {_way("last", speed): own for speed, own in zip(self.speeds, distances, strict=True)}
+        np.savez_compressed(part / "arrays.npz", **arrays)
         return {"seconds": time.process_time() - started, "seed": first}
 
 
@@ -272,17 +289,26 @@ class TeamCell(Job):
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the policies, the played episodes and the learning curve, and return how long the training took."""
         started, rows = time.process_time(), PenaltyRows(every=self.training.row)
-        follow = ComparedLevels(cast(Curriculum, self.training.course()), levels=self.training.levels)
+        rules = make_rules(self.training.env_id, **self.training.parameters)
+        course = cast(Curriculum, self.training.course())
+        follow = ComparedLevels(course, levels=self.training.levels, rules=rules)
         with warnings.catch_warnings():  # Fair-E without symmetry is an arm
             warnings.filterwarnings("ignore", message="Fair-E's team has no symmetry")
             model = train_team(self.training, follow=follow, rows=rows)
         seconds = time.process_time() - started
-        rules = make_rules(self.training.env_id, **self.training.parameters)
         (part / "levels.pt").write_bytes(serialized(follow.states))
         first = first_test_seed(self.training.seed)
         settings: dict[str, Any] = {"speeds": self.speeds, "episodes": self.episodes, "seed": first}
         with isolated_random_state(1):
-            plays = dict(play_levels(model, follow.states, rules, **settings))
+            watched: list[Watched] = []
+
+            def made(team: Policy) -> Policy:
+                watched.append(Watched(team))
+                return watched[-1]
+
+            plays = dict(play_levels(model, follow.states, rules, **settings, made=made, kept=["of the speed"]))
+            plays |= play_levels(model, follow.states, rules, **settings, kept=["last"])
+            plays[MIDDLE] = play_levels(model, follow.middles, rules, **settings, kept=["of the speed"])["of the speed"]
             if self.dealt:
                 dealt = play_levels(model, follow.states, rules, **settings, made=ShuffledRoles)
                 plays |= {DEALT + kept: of for kept, of in dealt.items()}
@@ -292,25 +318,43 @@ class TeamCell(Job):
             "penalised": np.array(rows.penalised).reshape(-1, 1 + len(PULLS)),
         }
         arrays["penalties"] = np.array(list(follow.penalties.items())).reshape(-1, 2)
+        arrays["gaps"] = np.array(list(follow.gaps.items())).reshape(-1, 2)
+        speeds = plays["of the speed"]
+        arrays |= {_way("of the speed", speed): own.distances for speed, own in zip(speeds, watched, strict=True)}
         np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
         return {"seconds": seconds, "seed": first}
 
 
 class ComparedLevels(FollowCurriculum):
-    """Also compares the pursuers' networks whenever it stores the policy of a level, on their latest observations.
+    """Also compares the pursuers whenever it stores the policy of a level, and stores policies at the levels.
 
     Attributes:
-        penalties: Fair-ER's penalty, unweighted, of each level's policy; none if the networks are shared.
+        penalties: Fair-ER's penalty, unweighted, of each level's policy on the latest observations; none if the
+            networks are shared.
+        gaps: The `equivariance_gap` of each level's policy.
+        middles: The weights of the policy when the speed reached each level, half of the level's training before those
+            of `states`.
     """
 
-    def __init__(self, curriculum: Curriculum, *, levels: Sequence[float]) -> None:
+    def __init__(self, curriculum: Curriculum, *, levels: Sequence[float], rules: Rules) -> None:
         super().__init__(curriculum, levels=levels)
+        self.rules = rules
         self.penalties: dict[float, float] = {}
+        self.gaps: dict[float, float] = {}
+        self.middles: dict[float, dict[str, Any]] = {}
+
+    def _on_rollout_start(self) -> None:
+        super()._on_rollout_start()
+        for level in self.levels:
+            if level not in self.middles and cast(float, self._set.value) <= level + 1e-9:
+                self.middles[level] = {name: value.clone() for name, value in self.model.policy.state_dict().items()}
 
     def _kept(self, level: float) -> dict[str, Any]:
         model = cast(DDPG, self.model)
         if not model.shared:
             self.penalties[level] = penalty_of(model, seed=0)
+        with isolated_random_state(th.get_num_threads()):
+            self.gaps[level] = equivariance_gap(Learned(model), self.rules, speed=level)
         return super()._kept(level)
 
 
@@ -344,6 +388,11 @@ PULLS: Mapping[str, str] = {
 """The logged numbers of Fair-ER, by the names of their curves."""
 
 
+def _way(kept: str, speed: float) -> str:
+    """Return the name of the array of distances at one speed."""
+    return f"{kept}/{speed:g}/{DISTANCES}"
+
+
 def arrays_of(plays: Plays) -> dict[str, NDArray[Any]]:
     """Return the played episodes as arrays with flat names."""
     return {
@@ -362,20 +411,25 @@ class TeamResult(NamedTuple):
     seconds: float
     penalised: Floats = np.zeros((0, 0))  # see `PenaltyRows.penalised`
     penalties: Mapping[float, float] = {}  # see `ComparedLevels`
+    gaps: Mapping[float, float] = {}  # see `ComparedLevels`
+    distances: Mapping[float, Floats] = {}  # of the policy of each speed, see `Watched`
 
 
 def read_team(folder: Path) -> TeamResult:
     """Return the result in a cell's folder."""
     record, arrays = read_cell(folder, "arrays.npz")
     learning, penalised = (arrays.pop(name, np.zeros((0, 0))) for name in ("learning", "penalised"))
-    penalties = dict(arrays.pop("penalties", np.zeros((0, 2))).tolist())
+    penalties, gaps = (dict(arrays.pop(name, np.zeros((0, 2))).tolist()) for name in ("penalties", "gaps"))
+    distances: dict[float, Floats] = {}
     plays: dict[str, dict[float, TeamPlay]] = {}
     for name in arrays:
         kept, speed, column = name.split("/")
+        if column == DISTANCES:
+            distances[float(speed)] = arrays[name]
         if column == COLUMNS[0]:
             columns = {c: arrays[f"{kept}/{speed}/{c}"] for c in COLUMNS}
             plays.setdefault(kept, {})[float(speed)] = TeamPlay(**columns, seed=record["seed"])
-    return TeamResult(plays, learning, record["seconds"], penalised, penalties)
+    return TeamResult(plays, learning, record["seconds"], penalised, penalties, gaps, distances)
 
 
 # Numbers of a seed ----------------------------------------------------------------------------------------------------
@@ -391,10 +445,12 @@ def numbers_of(result: TeamResult) -> dict[str, float]:
 
     Each has a name such as ``success at 1.1``, see `measures`. It is of the policy that was stored at the speed, and
     for a team without training of its only policy. The prefix ``dealt`` marks the same policy with roles that are dealt
-    at random in each episode, ``last`` the last policy at all speeds. ``penalty at 1.1`` is Fair-ER's penalty,
-    unweighted, of the policy of that speed on its latest observations, for all methods with separate networks.
-    ``learned`` is the curve of the success of the episodes in the training over agent steps, ``captures of 0`` that of
-    a pursuer's captures per episode; Fair-ER also has the curves of `PULLS`.
+    at random in each episode, ``last`` the last policy at all speeds, ``middle`` the policy that was stored when the
+    speed was reached, half of the level's training before. `role_numbers` and ``equivariance gap at 1.1``, see
+    `equivariance_gap`, are of the policy of the speed. ``penalty at 1.1`` is Fair-ER's penalty, unweighted, of this
+    policy on its latest observations, for all methods with separate networks. ``learned`` is the curve of the success
+    of the episodes in the training over agent steps, ``captures of 0`` that of a pursuer's captures per episode;
+    Fair-ER also has the curves of `PULLS`.
     """
     kept = "of the speed" if "of the speed" in result.plays else "last"
     found = _prefixed("", result.plays[kept])
@@ -402,7 +458,12 @@ def numbers_of(result: TeamResult) -> dict[str, float]:
     if kept != "last":
         found |= _prefixed("last ", result.plays["last"])
         found |= _prefixed("dealt last ", result.plays.get(f"{DEALT}last", {}))
+    found |= _prefixed("middle ", result.plays.get(MIDDLE, {}))
+    for speed, distances in result.distances.items():
+        roles = role_numbers(result.plays[kept][speed].captors, distances)
+        found |= {f"{name} at {speed:g}": value for name, value in roles.items()}
     found |= {f"penalty at {speed:g}": value for speed, value in result.penalties.items()}
+    found |= {f"equivariance gap at {speed:g}": value for speed, value in result.gaps.items()}
     if len(result.learning):
         steps, curves = learning_curves(result.learning)
         for name, values in curves.items():

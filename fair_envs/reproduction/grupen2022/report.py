@@ -33,8 +33,10 @@ from fair_envs.reproduction.claims import (
 from fair_envs.reproduction.grupen2022.jobs import (
     BY_NUMBER,
     FIRST_SEED,
+    LARGER,
     METHODS,
     PLANNED,
+    PURSUERS,
     SCALES,
     SLOWER,
     TEAMS,
@@ -60,7 +62,6 @@ STRONG = {PRINTED: f"Fair-ER 1{BY_NUMBER}", REPAIRED: "Fair-ER 1"}
 """The arms that the paper places below Fair-E."""
 
 DEALT = "mutual, roles dealt"
-UNEQUAL = "corrected, unequal"  # the deficit of an episode in which some pursuers capture and others do not
 
 # Criteria of the claims. They are ours, the paper gives none; see the plan.
 EQUAL_SPEED = 1.0  # at this speed and below, greedy never captures
@@ -134,23 +135,36 @@ class Report(study.Report[Scale]):
         flags: Flags = self.mean(name, "success", speeds) >= CAPTURES
         return flags
 
-    def deficit(self, name: Label, speeds: Sequence[float], *, measure: str = "corrected") -> Floats:
-        """Return the mean deficit over speeds of the seeds that capture there, on average, where it is defined."""
-        found = self.mean(name, measure, speeds)[self.capturing(name, speeds)]
-        return np.asarray(found[~np.isnan(found)])
+    def able(self, name: Label, speeds: Sequence[float]) -> Flags:
+        """Return at which speeds each seed captures, shape (seeds, speeds)."""
+        flags: Flags = self.values("mutual" if name == DEALT else name, "success", speeds) >= CAPTURES
+        return flags
 
-    def where_able(self, name: Label, measure: str) -> Floats:
-        """Return the mean of a measure over the speeds at which a seed captures, for each seed that does somewhere."""
-        own = "mutual" if name == DEALT else name
-        able = self.values(own, "success", self.speeds) >= CAPTURES
-        found = np.where(able, self.values(name, measure, self.speeds), 0).sum(axis=1)
-        return np.asarray((found / np.maximum(able.sum(axis=1), 1))[able.any(axis=1)])
+    def where_able(self, name: Label, measure: str, speeds: Sequence[float]) -> Floats:
+        """Return the mean of a measure over the speeds at which a seed captures, shape (seeds,); NaN without any."""
+        able = self.able(name, speeds)
+        total = np.where(able, self.values(name, measure, speeds), 0).sum(axis=1)
+        return _ratio(total, able.sum(axis=1))
+
+    def deficit(self, name: Label, speeds: Sequence[float]) -> Floats:
+        """Return the corrected deficit of `where_able` of the seeds that capture at some speed."""
+        return _defined(self.where_able(name, "corrected", speeds))
+
+    def unequal(self, name: Label, speeds: Sequence[float]) -> Floats:
+        """Return the deficit of an episode with unequal pursuers, shape (seeds,); NaN without such episodes.
+
+        It is the sum of the corrected deficits over the speeds at which a seed captures, by the sum of the shares of
+        episodes in which some pursuers capture and others do not.
+        """
+        able, codes = self.able(name, speeds), range(2**PURSUERS)
+        counts = np.array([self.values(name, f"captors {code:0{PURSUERS}b}", speeds) for code in codes])
+        share = counts[1:-1].sum(axis=0) / counts.sum(axis=0)
+        sums = [np.where(able, of, 0).sum(axis=1) for of in (self.values(name, "corrected", speeds), share)]
+        return _ratio(*sums)
 
     def p_values(self, name: Label) -> Floats:
         """Return the p-values of a fair team at the speeds at which a seed captures."""
-        own = "mutual" if name == DEALT else name
-        able = self.values(own, "success", self.speeds) >= CAPTURES
-        return np.asarray(self.values(name, "p", self.speeds)[able])
+        return np.asarray(self.values(name, "p", self.speeds)[self.able(name, self.speeds)])
 
     # ------------------------------------------------------------------------------------------- claims
 
@@ -171,18 +185,21 @@ class Report(study.Report[Scale]):
 
     def _greedy(self) -> Claim:
         at = (EQUAL_SPEED,)
-        pairs = {
-            method: {name: self._pair(name, "greedy", at) for name in ("mutual", *names)}
-            for method, names in self.shared.items()
-        }
-        names = dict.fromkeys(name for of in pairs.values() for name in of)
+        names = {method: ("mutual", *of) for method, of in self.shared.items()}
+        slower = Outcome(bool((self.values("greedy", "success", at) < CAPTURES).all()))
+        every = dict.fromkeys(name for of in names.values() for name in of)
         return Claim(
             text="Trained pursuers capture at the evader's speed, and greedy ones do not.",
-            outcomes={method: more_seeds(of) for method, of in pairs.items()},
-            evidence=f"Seeds that capture at {EQUAL_SPEED:g}: {self._counted([*names, 'greedy', 'random'], at)}.",
-            refuted=f"A share of seeds that capture that is not {100 * MORE:.0f} percentage points above greedy's.",
+            outcomes={
+                method: {name: both([most_seeds(self.capturing(name, at), arms=len(of)), slower]) for name in of}
+                for method, of in names.items()
+            },
+            evidence=f"Seeds that capture at {EQUAL_SPEED:g}: {self._counted([*every, 'greedy', 'random'], at)}. Holds "
+            "if most seeds capture, and greedy pursuers do in no set of test episodes.",
+            refuted="At most half of the seeds capture, or greedy pursuers do.",
             earlier="holds (mutual); undecided (Fair-E, sets)",
-            reason="More seeds, counts of seeds instead of means, and Fair-E by number and in cyclic order.",
+            reason="More seeds, counts of seeds instead of means, and Fair-E by number and in cyclic order. Most seeds "
+            "must capture, not only more than with greedy pursuers.",
         )
 
     def _mutual(self) -> Claim:
@@ -218,10 +235,8 @@ class Report(study.Report[Scale]):
         skilled, slow = f"from {FALLING:g} up", f"below {FALLING:g}"
         bands = {skilled: self.from_up(FALLING), slow: self.slow}
         found = {title: mean_interval(self.deficit("mutual", speeds)) for title, speeds in bands.items()}
-        able = self.capturing("mutual", bands[skilled]) & self.capturing("mutual", bands[slow])
-        fall = mean_interval(
-            np.subtract(*(self.mean("mutual", "corrected", bands[one])[able] for one in (slow, skilled)))
-        )
+        falls = _defined(np.subtract(*(self.where_able("mutual", "corrected", bands[one]) for one in (slow, skilled))))
+        fall = mean_interval(falls)
         outcomes = {
             f"{skilled}, above {BITS:g}": everywhere_above({"": found[skilled]}, BITS),
             f"less {slow}": everywhere_below({"": fall}, 0),
@@ -230,9 +245,10 @@ class Report(study.Report[Scale]):
         return Claim(
             text=f"Naive mutual reward is unfair {skilled}, and less so {slow}: captures depend on who the pursuer is.",
             outcomes={PRINTED: outcomes, REPAIRED: outcomes},
-            evidence=f"Corrected deficit in bits of the seeds that capture: {listed(found)}; {slow} minus {skilled}, "
-            f"of the {int(able.sum())} seeds that capture in both: {tables.show(fall)}. {int((ps <= LEVEL).sum())} of "
-            f"{ps.size} tests of a seed at a speed have p <= {LEVEL:g}.",
+            evidence="Corrected deficit in bits, mean over the speeds at which a seed captures: "
+            f"{listed(found)}; {slow} minus {skilled}, of the {falls.size} seeds that capture in both: "
+            f"{tables.show(fall)}. {int((ps <= LEVEL).sum())} of {ps.size} tests of a seed at a speed have p <= "
+            f"{LEVEL:g}.",
             refuted=f"A deficit {skilled} below {BITS:g} bits, or a larger one {slow}.",
             earlier=f"undecided {skilled}; a deficit {slow} was counted for the claim, but the paper's is low there",
             reason="More seeds, and the part on slow pursuers is now the paper's. The bound was 0 bits.",
@@ -240,7 +256,7 @@ class Report(study.Report[Scale]):
 
     def _fair(self) -> Claim:
         found = {
-            method: {name: mean_interval(self.where_able(name, "corrected")) for name in names}
+            method: {name: mean_interval(self.deficit(name, self.speeds)) for name in names}
             for method, names in self.shared.items()
         }
         ps = {method: {name: self.p_values(name) for name in names} for method, names in self.shared.items()}
@@ -262,12 +278,12 @@ class Report(study.Report[Scale]):
 
     def _loss(self) -> Claim:
         pairs = {m: {name: self._pair("mutual", name, self.slow) for name in names} for m, names in self.shared.items()}
-        names = ("mutual", *(name for of in self.shared.values() for name in of))
+        names = ("mutual", *(name for of in self.shared.values() for name in of), *[LARGER] * (LARGER in self.arms))
         return Claim(
             text=f"Fair-E loses utility as skill drops: below {FALLING:g} it captures less often than mutual reward.",
             outcomes={method: more_seeds(of) for method, of in pairs.items()},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. An update of Fair-E "
-            "has a third of mutual reward's transitions.",
+            f"has a third of mutual reward's transitions; that of `{LARGER}`, which has no verdict, as many.",
             refuted=f"A share of mutual reward's seeds that is not {100 * MORE:.0f} percentage points larger.",
             earlier="undecided (cyclic order); holds (sets)",
             reason="More seeds, counts of seeds instead of means, and Fair-E by number.",
@@ -342,13 +358,15 @@ class Report(study.Report[Scale]):
 
     def _roles(self) -> Claim:
         found = {
-            measure: mean_interval(self.where_able(DEALT, measure) - self.where_able("mutual", measure))
+            measure: mean_interval(
+                _defined(np.subtract(*(self.where_able(name, measure, self.speeds) for name in (DEALT, "mutual"))))
+            )
             for measure in ("corrected", "success")
         }
         outcomes = {
             "fair": both(
                 [
-                    everywhere_within({DEALT: mean_interval(self.where_able(DEALT, "corrected"))}, FAIR),
+                    everywhere_within({DEALT: mean_interval(self.deficit(DEALT, self.speeds))}, FAIR),
                     no_seed_unfair({DEALT: self.p_values(DEALT)}),
                 ]
             ),
@@ -445,7 +463,8 @@ class Report(study.Report[Scale]):
             "* The settings were chosen with pilots of mutual reward, Fair-E and Fair-ER, with two seeds that no "
             "result uses. An earlier run of the study had the seeds 0 to 4, which are not used again.\n"
             "* An update of a shared network learns from a third of the transitions of three separate ones, as in the "
-            "released code. What Fair-E loses against mutual reward can be due to this.\n"
+            "released code. What Fair-E loses against mutual reward can be due to this; `Fair-E, larger batches` "
+            "shows by how much.\n"
             "* A team that captures less often has a smaller deficit: only episodes in which some pursuers capture "
             "and others do not contribute to it. A table has the deficit of such an episode.\n"
             "* Whether a team captures at a speed is read from one policy, and success changes quickly in training. "
@@ -499,7 +518,7 @@ class Report(study.Report[Scale]):
             ["Fig. 3a: mutual, at 1", "one pursuer has most captures", self._largest("mutual")],
             ["Fig. 3a: Fair-E, at 1", "1/3 each", self._largest("Fair-E")],
             [f"Fig. 3b: mutual, {unfair[0]}", "clearly unfair", _shown(self.deficit("mutual", unfair[1]))],
-            ["Fig. 3b: Fair-E", "about 0 everywhere", _shown(self.where_able("Fair-E", "corrected"))],
+            ["Fig. 3b: Fair-E", "about 0 everywhere", _shown(self.deficit("Fair-E", self.speeds))],
             [f"Fig. 3c: Fair-E, below {FALLING:g}", "falls steeply", self._counted(["Fair-E", "mutual"], slow)],
             ["Fig. 4: lambda up to 0.5, and 1", "between mutual and Fair-E, and below Fair-E",
              self._counted([name for of in self.penalised.values() for name in of], slow)],
@@ -538,8 +557,7 @@ class Report(study.Report[Scale]):
     def unequal_table(self) -> str:
         """Return the deficit of episodes with unequal pursuers, and how it differs where claims compare deficits."""
         skilled = self.from_up(FALLING)
-        able = self.capturing("mutual", skilled) & self.capturing("mutual", self.slow)
-        below, above = (self.mean("mutual", UNEQUAL, speeds)[able] for speeds in (self.slow, skilled))
+        below, above = (self.unequal("mutual", speeds) for speeds in (self.slow, skilled))
         arms = [(name, FALLING) for of in self.shared.values() for name in of]
         arms += [(name, SKILLED) for of in self.penalised.values() for name in of]
         rows = [
@@ -550,15 +568,15 @@ class Report(study.Report[Scale]):
             "The corrected deficit divided by the share of episodes in which some pursuers capture and others do not. "
             "All other episodes add nothing to a deficit, so a team that captures less often has a smaller one. By "
             "speed, of the seeds that capture:\n\n"
-            + self.table(lambda name, v: _shown(self.deficit(name, [v], measure=UNEQUAL)))
+            + self.table(lambda name, v: _shown(_defined(self.unequal(name, [v]))))
             + f"\n\nMutual reward, below {FALLING:g} minus from {FALLING:g} up, of seeds that capture in both: "
-            f"{_shown(below - above)}. Minus mutual reward's, of the seeds that capture there (no verdicts; from "
-            f"{SKILLED:g} up, the claim also counts seeds that do not capture):\n\n"
+            f"{_shown(_defined(below - above))}. Minus mutual reward's, of the seeds that capture there (no verdicts; "
+            f"from {SKILLED:g} up, the claim also counts seeds that do not capture):\n\n"
             + tables.markdown(["team", f"below {FALLING:g}", f"from {SKILLED:g} (Fair-E: {FALLING:g}) up"], rows)
         )
 
     def _less_unequal(self, name: Label, speeds: Sequence[float]) -> str:
-        own, usual = (self.deficit(one, speeds, measure=UNEQUAL) for one in (name, "mutual"))
+        own, usual = (_defined(self.unequal(one, speeds)) for one in (name, "mutual"))
         return tables.show(welch(own, usual)) if min(own.size, usual.size) > 1 else "none"
 
     def _of_the_last(self, name: Label, speed: float) -> str:
@@ -639,6 +657,14 @@ class Report(study.Report[Scale]):
 # Tests of several arms, with Holm's correction over them --------------------------------------------------------------
 
 
+def _defined(values: Floats) -> Floats:
+    return np.asarray(values[~np.isnan(values)])
+
+
+def _ratio(sums: Floats, by: Floats) -> Floats:
+    return np.asarray(np.divide(sums, by, out=np.full(len(sums), np.nan), where=by > 0))
+
+
 def more_seeds(pairs: Pairs) -> dict[str, Outcome]:
     """Return whether more seeds capture in the first than in the second of each pair (Fisher's exact test).
 
@@ -661,9 +687,9 @@ def more_seeds(pairs: Pairs) -> dict[str, Outcome]:
     return found
 
 
-def most_seeds(flags: Flags) -> Outcome:
-    """Return whether more than half of the seeds capture (exact interval)."""
-    share = share_interval(flags, method="exact")
+def most_seeds(flags: Flags, *, arms: int = 1) -> Outcome:
+    """Return whether more than half of the seeds capture (exact interval, with Bonferroni's correction for arms)."""
+    share = share_interval(flags, level=1 - LEVEL / arms, method="exact")
     decided = True if share.low > 0.5 else False if share.high < 0.5 else None
     return Outcome(decided)
 
