@@ -76,7 +76,7 @@ def exchange_plot(
     *,
     labels: tuple[str, str],
     hollow: Collection[str] = (),
-    singles: Mapping[str, tuple[Floats, Floats]] | None = None,
+    singles: Mapping[str, Mapping[str, tuple[Floats, Floats]]] | None = None,
 ) -> None:
     """Save one panel for each setting: two numbers of each arm against each other, with intervals over seeds.
 
@@ -85,7 +85,7 @@ def exchange_plot(
         path: Path of the picture.
         labels: Labels of the axes.
         hollow: Arms with hollow markers, such as policies without training.
-        singles: The same two numbers of the single policies of an arm, drawn pale in its colour.
+        singles: Title to arms to the same two numbers of single policies or seeds, drawn pale in the arm's colour.
     """
     figure, grid = subplots(len(panels), columns=4, size=(3.6, 3.4), sharey=True)
     names = dict.fromkeys(name for arms in panels.values() for name in arms)
@@ -98,9 +98,8 @@ def exchange_plot(
         for k, name in enumerate(names)
     }
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
-        for name, points in (singles or {}).items():
-            if name in arms:
-                axis.plot(*points, ".", color=looks[name]["color"], alpha=0.5, markersize=5, markeredgewidth=0)
+        for name, points in (singles or {}).get(title, {}).items():
+            axis.plot(*points, ".", color=looks[name]["color"], alpha=0.5, markersize=5, markeredgewidth=0)
         for name, (across, upwards) in arms.items():
             bars = [[[abs(e.value - e.low)], [abs(e.high - e.value)]] for e in (across, upwards)]
             axis.errorbar(across.value, upwards.value, xerr=bars[0], yerr=bars[1], ls="", capsize=2, **looks[name])

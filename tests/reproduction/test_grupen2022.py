@@ -28,7 +28,7 @@ from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
 from fair_envs.metrics import mean_interval
 from fair_envs.metrics.inference import fisher, welch
 from fair_envs.reproduction.claims import Claim
-from fair_envs.reproduction.grupen2022 import jobs
+from fair_envs.reproduction.grupen2022 import jobs, sections
 from fair_envs.reproduction.grupen2022 import report as paper
 from fair_envs.reproduction.grupen2022.jobs import (
     BY_NUMBER,
@@ -136,7 +136,7 @@ def test_policies_are_kept_at_every_speed_that_is_tested() -> None:
     for scale, own in SCALES.items():
         for name in own.methods:
             assert training(name, scale).kept_levels == own.speeds_of(name)
-    assert SLOWER not in cells_of("full") and min(FULL.speeds) < paper.SLOWEST
+    assert SLOWER not in cells_of("full") and min(FULL.speeds) < sections.SLOWEST
     assert EVERY.speeds_of("greedy") == EVERY.speeds_of(SLOWER) == jobs.TENTHS[:8]
     fewer = replace(SMALL, methods=("mutual",))
     assert fewer.speeds_of("greedy") == fewer.speeds == jobs.TENTHS[:6]
@@ -406,17 +406,28 @@ def arm(name: str, counts: Counts, *, seeds: int | None = None, dealt: Counts | 
             for speed, several in of.items():
                 own = measured(tuple(several[seed % len(several)]))
                 found |= {f"{prefix}{key} at {speed:g}": value for key, value in own.items()}
+                if not prefix:
+                    places = {
+                        "captures of nearest {}": 10.0,
+                        "end distance of {}": 1.0,
+                        "end distance, nearest {}": 2.0,
+                    }
+                    found |= {f"{key.format(k)} at {speed:g}": v + k for key, v in places.items() for k in range(3)}
+                    found |= {f"equivariance gap at {speed:g}": 0.25} if name in METHODS else {}
         rows.append(SeedRow(arm=name, seed=seed, job=f"{name} {seed}", code="c", seconds=60.0, numbers=found))
     return Arm(name, rows)
+
+
+PLACES = {"captures of nearest {}": 10.0, "end distance of {}": 1.0, "end distance, nearest {}": 2.0}
 
 
 def always(counts: Sequence[Sequence[int]]) -> Counts:
     return dict.fromkeys(SPEEDS, counts)
 
 
-LESS_UNFAIR: Counts = {speed: UNFAIR if speed >= paper.FALLING else SOMEWHAT for speed in SPEEDS}
+LESS_UNFAIR: Counts = {speed: UNFAIR if speed >= sections.FALLING else SOMEWHAT for speed in SPEEDS}
 SKILLED: Counts = {speed: FAIR if speed > 1 else NOBODY for speed in SPEEDS}
-FALLS: Counts = {speed: FAIR if speed >= paper.FALLING else NOBODY for speed in SPEEDS}
+FALLS: Counts = {speed: FAIR if speed >= sections.FALLING else NOBODY for speed in SPEEDS}
 ONE_UNFAIR: Counts = always([*FAIR, *FAIR, *FAIR, (400, 60, 40)])
 
 
@@ -518,7 +529,7 @@ def test_roles_that_are_dealt_and_stay_unfair_refute_the_claim(tmp_path: Path) -
 
 def test_nothing_is_said_of_the_fairness_of_teams_that_never_capture(tmp_path: Path) -> None:
     found = claims(report(tmp_path, dict.fromkeys([*METHODS, "dealt"], always(NOBODY))))
-    assert found["fair"].verdict(REPAIRED) == "Undecided"
+    assert found["fair"].verdict(REPAIRED).startswith("Undecided")
     for name in ("unfair", "fair", "roles"):
         assert set(holds(found[name]).values()) == {None}, name
     for name in NAMES:
@@ -641,20 +652,20 @@ def cells_by_row(table: str) -> dict[str, list[str]]:
 
 
 def test_deficits_of_unequal_episodes_are_compared_where_the_claims_compare_deficits(tmp_path: Path) -> None:
-    half_below = {speed: FAIR if speed >= paper.FALLING else HALF for speed in SPEEDS}
+    half_below = {speed: FAIR if speed >= sections.FALLING else HALF for speed in SPEEDS}
     made = report(tmp_path, {"Fair-ER 1": always(HALF), "Fair-E": half_below})
     below = tables.show(welch(unequal_of(HALF, 10), unequal_of(SOMEWHAT, 20)))
     assert made._less_unequal("Fair-ER 1", made.slow) == below
-    rows, up = cells_by_row(made.unequal_table().split("\n\n")[-1]), made.from_up(paper.SKILLED)
+    rows, up = cells_by_row(made.unequal_table().split("\n\n")[-1]), made.from_up(sections.SKILLED)
     assert rows["Fair-ER 1"] == [below, made._less_unequal("Fair-ER 1", up)]
-    falling = made._less_unequal("Fair-E", made.from_up(paper.FALLING))
+    falling = made._less_unequal("Fair-E", made.from_up(sections.FALLING))
     assert rows["Fair-E"][1] == falling != made._less_unequal("Fair-E", up)
 
 
 def test_the_rise_of_mutual_rewards_deficit_is_of_seeds_that_capture_in_both(tmp_path: Path) -> None:
     seldom = [*SOMEWHAT, (60, 5, 5)]
-    made = report(tmp_path, {"mutual": {v: UNFAIR if v >= paper.FALLING else seldom for v in SPEEDS}})
-    slow, fast = (made.mean("mutual", "corrected, unequal", v) for v in (made.slow, made.from_up(paper.FALLING)))
+    made = report(tmp_path, {"mutual": {v: UNFAIR if v >= sections.FALLING else seldom for v in SPEEDS}})
+    slow, fast = (made.mean("mutual", "corrected, unequal", v) for v in (made.slow, made.from_up(sections.FALLING)))
     both = np.arange(20) % 4 != 3
     assert f"in both: {tables.show(mean_interval((slow - fast)[both]))}" in made.unequal_table()
 
@@ -699,20 +710,55 @@ def test_the_last_policy_is_shown_by_seeds_success_and_deficit(tmp_path: Path) -
     own = [{f"last {name} at 1": of for name, of in seed.items()} for seed in last]
     made = with_numbers(report(tmp_path), "mutual", own)
     success, deficit = (np.mean([seed[name] for seed in last]) for name in ("success", "corrected"))
-    count = paper._count(np.arange(20) < 10)
-    assert made._of_the_last("mutual", 1.0) == f"{count}; {success:.3f} / {deficit:.3f}"
+    count = sections.count(np.arange(20) < 10)
+    assert made._by_other("last ", "mutual", 1.0) == f"{count}; {success:.3f} / {deficit:.3f}"
+    assert made._by_other("last ", "greedy", 1.2).startswith("10 of 10")  # its only policy
+    assert made._by_other("middle ", "mutual", 1.0) == ""
 
 
 def test_the_page_says_which_speeds_and_episodes_and_which_numbers_of_the_figures(tmp_path: Path) -> None:
     made = report(tmp_path)
     text = made.runs()
     assert "falls from 1.25 to 0.65 (the evader's" in text
-    assert f"at each speed, the planner {PLANNED}." in text and made.scale.episodes > PLANNED
-    lines = [line for part in made.sections().values() for line in part.splitlines() if line.startswith("| Fig.")]
-    for name, line in zip(("mutual", "Fair-E"), [line for line in lines if "Fig. 3a" in line], strict=True):
-        assert line.endswith(f"| {made._beside_floor(name, 'largest', 'largest floor', 1.0)} (its noise floor) |")
-    (four,) = [line for line in lines if "Fig. 4" in line]
-    assert all(f"{name} " in four for names in made.penalised.values() for name in names)
+    assert f"the planner has {PLANNED}." in text and made.scale.episodes > PLANNED
+    rows = markdown_rows(made.paper_table())
+    shares = {own[1]: own[4:] for own in rows if own[0] == "3a"}
+    for name, cells_of_row in shares.items():
+        assert " / ".join(cells_of_row) == made._beside_floor(name, "largest", "largest floor", 1.0)
+    assert set(shares) == {"mutual", "Fair-E"}
+    assert {own[1] for own in rows if own[0] == "4"} == {name for of in made.penalised.values() for name in of}
+    (slowest,) = [own for own in rows if own[0] == "2" and own[2] == "0.5"]
+    assert slowest[1] == SLOWER and slowest[4].startswith("10 of 10")
+
+
+def test_captures_of_pursuers_are_shown_beside_those_of_relabelled_ones(tmp_path: Path) -> None:
+    made = report(tmp_path)
+    rows = cells_by_row(made.captors_table().split("\n\n")[-1])
+    one = cells_by_row(report(tmp_path, {"mutual": always([(400, 60, 40)])}).captors_table().split("\n\n")[-1])
+    assert one["mutual"][1].startswith("0.80, 0.12, 0.08 (0.36, 0.33, 0.31)")
+    assert one["mutual"][2:] == ["0.30, 0.33, 0.37", "2.00", "2.00, 3.00, 4.00"]
+    assert rows["random"] == ["0", *["none captures"] * 4]
+    assert rows["planner"][1].startswith("0.3")
+
+
+def test_verdicts_that_follow_from_the_construction_or_compare_nobody_are_marked(tmp_path: Path) -> None:
+    found = claims(report(tmp_path, dict.fromkeys(("Fair-E, by number", "Fair-ER 1, by number"), always(NOBODY))))
+    assert found["fair"].verdict(REPAIRED) == f"Holds. {paper.BUILT}" and paper.BUILT not in found["fair"].verdict(
+        PRINTED
+    )
+    assert all(found["roles"].verdict(method).endswith(paper.BUILT) for method in (PRINTED, REPAIRED))
+    assert found["strong"].verdict(PRINTED) == f"Undecided. {paper.HARDLY_ANY}"
+    assert paper.HARDLY_ANY not in found["strong"].verdict(REPAIRED)
+
+
+def test_few_seeds_have_no_interval_and_teams_without_training_stand_beside_counts(tmp_path: Path) -> None:
+    assert sections.with_count(np.array([0.1, np.nan, 0.25])) == "0.100, 0.250"
+    assert (
+        sections.with_count(np.full(6, 0.5)) == "0.500 [0.500, 0.500] (6)"
+        and sections.with_count(np.array([])) == "none"
+    )
+    for name in ("greedy", "mutual", "loss", "between", "strong"):
+        assert all(f"{own} " in claims(report(tmp_path))[name].evidence for own in paper.REFERENCES)
 
 
 # ------------------------------------------------------------------------------------------------- from end to end
@@ -723,12 +769,12 @@ def test_the_report_has_tables_figures_and_every_team(tmp_path: Path) -> None:
     text = made.write().read_text()
     assert "`fair-envs reproduce grupen2022 --scale small`" in text
     assert "on a torus of side 3 with 250 steps" in text
-    for name in (*METHODS, *TEAMS, paper.DEALT):
+    for name in (*METHODS, *TEAMS, sections.DEALT):
         assert f"| {name} |" in text
     assert "| mutual | 20 | 20 of 20 [0.83, 1.00] |" in text
     assert "the arm `mutual, to slower speeds` has 4,800,000 and ends at 0.45" in text
     unequal = text.split("## Team fairness of episodes with unequal pursuers")[1].split("\n## ")[0]
-    assert f"| mutual | 20 | {tables.show(made.arms['mutual'].estimate('corrected, unequal at 1.2'))} |" in unequal
+    assert f"| mutual | 20 | {tables.show(made.arms['mutual'].estimate('corrected, unequal at 1.2'))} (20) |" in unequal
     less = made._less_unequal("Fair-ER 1", (0.8, 0.7))
     assert less == tables.show(welch(unequal_of(FAIR, 10), unequal_of(SOMEWHAT, 20)))
     assert f"| Fair-ER 1 | {less} |" in unequal

@@ -309,7 +309,9 @@ class Sections(Arms):
             self.out / file,
             labels=("reward of an episode", "gap SP per step"),
             hollow=references,
-            singles={name: _points(arm) for name, arm in arms.items() if name.startswith(PCN[REPAIRED])},
+            singles={
+                f"table {number}": {name: _points(arm) for name, arm in arms.items() if name.startswith(PCN[REPAIRED])}
+            },
         )
         return Picture(
             file,

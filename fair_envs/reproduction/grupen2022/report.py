@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fair_envs.assessment import plots
 from fair_envs.baselines.team.training import TeamTraining
-from fair_envs.experiments import figures, tables
+from fair_envs.experiments import tables
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval, share_interval
 from fair_envs.metrics.inference import MOST_SEEDS, fisher, holm, shown, welch
@@ -34,41 +33,58 @@ from fair_envs.reproduction.grupen2022.jobs import (
     BY_NUMBER,
     FIRST_SEED,
     LARGER,
+    MAIN,
     METHODS,
     PLANNED,
-    PURSUERS,
     SCALES,
     SLOWER,
     TEAMS,
     TENTHS,
-    WEIGHTS,
     Label,
-    Scale,
     cells,
     numbers,
     training_of,
 )
-from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Size
+from fair_envs.reproduction.grupen2022.sections import (
+    CAPTURES,
+    DEALT,
+    EQUAL_SPEED,
+    FALLING,
+    FEW,
+    SHARED,
+    SKILLED,
+    SLOWEST,
+    Sections,
+    count,
+    defined,
+)
+from fair_envs.reproduction.study import PRINTED, REPAIRED, Size
 from fair_envs.support.aliases import Flags, Floats
 
-SHARED = {PRINTED: ("Fair-E" + BY_NUMBER,), REPAIRED: ("Fair-E", "Fair-E, sets")}
-PENALISED = {
-    PRINTED: tuple(f"Fair-ER {weight:g}{BY_NUMBER}" for weight in WEIGHTS),
-    REPAIRED: (*(f"Fair-ER {weight:g}" for weight in WEIGHTS), "Fair-ER normalised", "Fair-ER automatic"),
+TERMS: Mapping[str, str] = {
+    "captures": f"a seed captures at a speed if the team does in at least {100 * CAPTURES:g} % of its test episodes",
+    "mutual, individual": "reward for a capture: for all pursuers, or for those that capture",
+    "Fair-E": "one network for all pursuers; repaired: a pursuer observes the team-mates in cyclic order (`Fair-E`) or "
+    "as a set (`sets`), so that the team is equivariant; as printed: by number, as in the released code",
+    f"`{LARGER}`": "Fair-E, repaired, whose updates learn from as many transitions as those of three separate networks",
+    "Fair-ER": "separate networks with a penalty on the differences of their actions for the same observation, "
+    "subtracted with the weight lambda (in the paper's units); repaired: cyclic order; as printed: by number; "
+    "`automatic`: normalised values, and a weight that adapts to a limit of the penalty",
+    "deficit": "of team fairness, in bits: by how much the distribution of the sets of captors differs from one that "
+    "is the same for all pursuers; 0 is fair, and so is a team that never captures; at most 1.585; *corrected* for the "
+    "number of episodes, so that it can be negative",
+    "noise floor": "the mean absolute value if pursuers are relabelled at random in each episode",
+    "roles dealt": "the same team with pursuers that exchange their roles at random in each episode",
+    "random, straight": "teams that move at random, or always in the same direction",
+    "greedy, planner": "pursuers that head for the evader; a team that plans with the rules of the environment",
+    "agent step": "a step of one pursuer; a step of the environment has three",
 }
-"""The arms of the two methods, which share networks or penalise their differences, by what gets a verdict."""
+"""The terms of the page."""
 
 STRONG = {PRINTED: f"Fair-ER 1{BY_NUMBER}", REPAIRED: "Fair-ER 1"}
 """The arms that the paper places below Fair-E."""
 
-DEALT = "mutual, roles dealt"
-
-# Criteria of the claims. They are ours, the paper gives none; see the plan.
-EQUAL_SPEED = 1.0  # at this speed and below, greedy never captures
-SKILLED = 0.8  # at this speed and above, the paper calls the fairness of Fair-ER free
-FALLING = 0.9  # below this speed, the paper says that Fair-E loses success
-SLOWEST = 0.5  # down to this speed, the paper says that teams with a mutual reward capture
-CAPTURES = 0.5  # least success of a team that counts as capturing
+# Criteria of the claims, in addition to those of the tables. They are ours, the paper gives none; see the plan.
 BITS = 0.05  # least deficit that counts as unfair
 FAIR = 0.01  # largest deficit that counts as fair; a hand-made policy that shares networks by number has 0.017
 SAME = 0.05  # largest difference of success between dealt and own roles that counts as none
@@ -78,93 +94,17 @@ MORE = 0.25  # a difference of the shares of seeds that is shown to be smaller r
 LEVEL = 0.05
 FEWEST = 5  # seeds of each arm with which Fisher's exact test can decide
 
+REFERENCES = ("random", "greedy", "planner")  # teams without training beside all counts
+BUILT = "This follows from the construction, so the test checks the code"
+HARDLY_ANY = "Hardly any seed of the compared arms captures"
+
 Pairs = Mapping[str, tuple[Flags, Flags]]
 Numbers = Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(study.Report[Scale]):
-    """The tables, figures and verdicts of the study; the keys of the arms are their names."""
-
-    paper = "grupen2022"
-    scales = SCALES
-
-    # --------------------------------------------------------------------------------------------- numbers
-
-    @property
-    def speeds(self) -> tuple[float, ...]:
-        """The speeds at which all teams are tested."""
-        return tuple(self.scale.speeds)
-
-    @property
-    def shared(self) -> dict[str, list[Label]]:
-        """The arms with shared networks that were run, by method."""
-        return self._run(SHARED)
-
-    @property
-    def penalised(self) -> dict[str, list[Label]]:
-        """The arms with a penalty that were run, by method."""
-        return self._run(PENALISED)
-
-    def _run(self, arms: Mapping[str, Sequence[Label]]) -> dict[str, list[Label]]:
-        return {method: [name for name in names if name in self.arms] for method, names in arms.items()}
-
-    @property
-    def slow(self) -> tuple[float, ...]:
-        """The speeds at which the paper says that Fair-E loses success."""
-        return tuple(speed for speed in self.speeds if speed < FALLING)
-
-    def from_up(self, lowest: float) -> tuple[float, ...]:
-        """Return the speeds from one up."""
-        return tuple(speed for speed in self.speeds if speed >= lowest)
-
-    def values(self, name: Label, measure: str, speeds: Iterable[float]) -> Floats:
-        """Return a measure of each seed at each speed, shape (seeds, speeds)."""
-        arm, prefix = (self.arms["mutual"], "dealt ") if name == DEALT else (self.arms[name], "")
-        found: Floats = np.array([arm.values(f"{prefix}{measure} at {speed:g}") for speed in speeds]).T
-        return found
-
-    def mean(self, name: Label, measure: str, speeds: Sequence[float]) -> Floats:
-        """Return the mean of a measure over speeds for each seed; NaN without speeds."""
-        if not speeds:
-            return np.full(self.arms[name].seeds, np.nan)
-        return np.asarray(self.values(name, measure, speeds).mean(axis=1))
-
-    def capturing(self, name: Label, speeds: Sequence[float]) -> Flags:
-        """Return whether each seed captures at the speeds, on average."""
-        flags: Flags = self.mean(name, "success", speeds) >= CAPTURES
-        return flags
-
-    def able(self, name: Label, speeds: Sequence[float]) -> Flags:
-        """Return at which speeds each seed captures, shape (seeds, speeds)."""
-        flags: Flags = self.values("mutual" if name == DEALT else name, "success", speeds) >= CAPTURES
-        return flags
-
-    def where_able(self, name: Label, measure: str, speeds: Sequence[float]) -> Floats:
-        """Return the mean of a measure over the speeds at which a seed captures, shape (seeds,); NaN without any."""
-        able = self.able(name, speeds)
-        total = np.where(able, self.values(name, measure, speeds), 0).sum(axis=1)
-        return _ratio(total, able.sum(axis=1))
-
-    def deficit(self, name: Label, speeds: Sequence[float]) -> Floats:
-        """Return the corrected deficit of `where_able` of the seeds that capture at some speed."""
-        return _defined(self.where_able(name, "corrected", speeds))
-
-    def unequal(self, name: Label, speeds: Sequence[float]) -> Floats:
-        """Return the deficit of an episode with unequal pursuers, shape (seeds,); NaN without such episodes.
-
-        It is the sum of the corrected deficits over the speeds at which a seed captures, by the sum of the shares of
-        episodes in which some pursuers capture and others do not.
-        """
-        able, codes = self.able(name, speeds), range(2**PURSUERS)
-        counts = np.array([self.values(name, f"captors {code:0{PURSUERS}b}", speeds) for code in codes])
-        share = counts[1:-1].sum(axis=0) / counts.sum(axis=0)
-        sums = [np.where(able, of, 0).sum(axis=1) for of in (self.values(name, "corrected", speeds), share)]
-        return _ratio(*sums)
-
-    def p_values(self, name: Label) -> Floats:
-        """Return the p-values of a fair team at the speeds at which a seed captures."""
-        return np.asarray(self.values(name, "p", self.speeds)[self.able(name, self.speeds)])
+class Report(Sections):
+    """The claims with their verdicts, and the texts of the page."""
 
     # ------------------------------------------------------------------------------------------- claims
 
@@ -194,7 +134,7 @@ class Report(study.Report[Scale]):
                 method: {name: both([most_seeds(self.capturing(name, at), arms=len(of)), slower]) for name in of}
                 for method, of in names.items()
             },
-            evidence=f"Seeds that capture at {EQUAL_SPEED:g}: {self._counted([*every, 'greedy', 'random'], at)}. Holds "
+            evidence=f"Seeds that capture at {EQUAL_SPEED:g}: {self._counted(every, at)}. Holds "
             "if most seeds capture, and greedy pursuers do in no set of test episodes.",
             refuted="At most half of the seeds capture, or greedy pursuers do.",
             earlier="holds (mutual); undecided (Fair-E, sets)",
@@ -222,7 +162,7 @@ class Report(study.Report[Scale]):
         run = SLOWEST in self.scale.speeds_of(name)
         flags = self.capturing(name, [SLOWEST]) if run else np.zeros(0, bool)
         found = {f"at {SLOWEST:g}": most_seeds(flags)}
-        counted = "; ".join(f"{v:g}: {_count(self.capturing(name, [v]))}" for v in self.scale.speeds_of(name))
+        counted = "; ".join(f"{v:g}: {count(self.capturing(name, [v]))}" for v in self.scale.speeds_of(name))
         return Claim(
             text=f"With a mutual reward pursuers capture down to a speed of {SLOWEST:g}.",
             outcomes={PRINTED: found, REPAIRED: found} if run else {PRINTED: {}, REPAIRED: {}},
@@ -235,7 +175,7 @@ class Report(study.Report[Scale]):
         skilled, slow = f"from {FALLING:g} up", f"below {FALLING:g}"
         bands = {skilled: self.from_up(FALLING), slow: self.slow}
         found = {title: mean_interval(self.deficit("mutual", speeds)) for title, speeds in bands.items()}
-        falls = _defined(np.subtract(*(self.where_able("mutual", "corrected", bands[one]) for one in (slow, skilled))))
+        falls = defined(np.subtract(*(self.where_able("mutual", "corrected", bands[one]) for one in (slow, skilled))))
         fall = mean_interval(falls)
         outcomes = {
             f"{skilled}, above {BITS:g}": everywhere_above({"": found[skilled]}, BITS),
@@ -274,6 +214,7 @@ class Report(study.Report[Scale]):
             refuted=f"A mean deficit above {FAIR:g} bits, or a seed that is shown to be unfair.",
             earlier="holds",
             reason="The printed method shares the networks only; its observations by number were not run.",
+            remarks={REPAIRED: BUILT},
         )
 
     def _loss(self) -> Claim:
@@ -287,6 +228,7 @@ class Report(study.Report[Scale]):
             refuted=f"A share of mutual reward's seeds that is not {100 * MORE:.0f} percentage points larger.",
             earlier="undecided (cyclic order); holds (sets)",
             reason="More seeds, counts of seeds instead of means, and Fair-E by number.",
+            remarks=hardly(pairs),
         )
 
     def _between(self) -> Claim:
@@ -307,6 +249,7 @@ class Report(study.Report[Scale]):
             "a larger deficit than mutual reward's.",
             earlier="undecided",
             reason="More seeds, counts of seeds, and the printed method with observations by number.",
+            remarks=hardly(pairs),
             measured=Measured(
                 label=f"deficit below {FALLING:g} of the seeds that capture there minus mutual reward's, in bits",
                 bounds=(0,),
@@ -327,6 +270,7 @@ class Report(study.Report[Scale]):
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}.",
             refuted=f"A share of Fair-E's seeds that is not {100 * MORE:.0f} percentage points larger.",
             reason="There was no verdict.",
+            remarks=hardly(pairs),
         )
 
     def _free(self) -> Claim:
@@ -359,7 +303,7 @@ class Report(study.Report[Scale]):
     def _roles(self) -> Claim:
         found = {
             measure: mean_interval(
-                _defined(np.subtract(*(self.where_able(name, measure, self.speeds) for name in (DEALT, "mutual"))))
+                defined(np.subtract(*(self.where_able(name, measure, self.speeds) for name in (DEALT, "mutual"))))
             )
             for measure in ("corrected", "success")
         }
@@ -384,13 +328,17 @@ class Report(study.Report[Scale]):
             f"{SAME:g}.",
             earlier="holds",
             reason="More seeds.",
+            remarks={PRINTED: BUILT, REPAIRED: BUILT},
         )
 
     def _pair(self, one: Label, other: Label, speeds: Sequence[float]) -> tuple[Flags, Flags]:
         return self.capturing(one, speeds), self.capturing(other, speeds)
 
     def _counted(self, names: Iterable[Label], speeds: Sequence[float]) -> str:
-        return ", ".join(f"{name} {_count(self.capturing(name, speeds))}" for name in names)
+        """Return how many seeds of the teams capture, and those of teams without training."""
+        return ", ".join(
+            f"{name} {count(self.capturing(name, speeds))}" for name in dict.fromkeys([*names, *REFERENCES])
+        )
 
     # ------------------------------------------------------------------------------------------- the page
 
@@ -408,28 +356,23 @@ class Report(study.Report[Scale]):
         """Return what was run, and what the numbers mean."""
         s, own = self.scale, training_of(self.scale, "mutual", 0)
         world = make_rules(own.env_id, **own.parameters).params
+        unlike_paper = "; the paper's own settings (`--scale full`) were not run" if s.preset != "paper" else ""
         return (
             f"Pursuit on a torus of side {world.side:g} with {world.horizon} steps, and {s.steps:,} agent steps of "
             f"training, in which the pursuers' speed falls from {own.speeds[0]:g} to {own.speeds[-1]:g} (the evader's "
             f"is 1){self._slower_arm()}. At each speed, the tested policy is the one trained until the curriculum was "
-            f"halfway to the next. Each training has {s.episodes} test episodes of its own at each speed, the planner "
-            f"{min(s.episodes, PLANNED)}. The main arms have {s.seeds} training seeds, the others "
-            f"{min(s.seeds, s.fewer)}; the first one is {FIRST_SEED}.\n\n"
-            "**As printed**: networks are shared without more, and team-mates are observed by number, as in the "
-            "released code (`Fair-E, by number`); Fair-ER has a constant weight in the paper's units, subtracted, and "
-            "compares the networks on observations by number, too. **Our repair**: team-mates are observed in cyclic "
-            "order, so that a shared network, or equal networks, give an equivariant team; with `automatic`, Fair-ER's "
-            "weight is also adapted to a limit on the penalty. Claims about "
-            "mutual and individual reward have one verdict for both: each pursuer has its own networks, for which the "
-            f"order does not matter. All arms use the training settings of the preset `{s.preset}`"
-            + ("; the paper's own settings (`--scale full`) were not run" if s.preset != "paper" else "")
-            + ".\n\n"
-            f"A seed captures if it does in at least {100 * CAPTURES:g} % of its episodes. Counts of seeds have exact "
-            "intervals (Clopper and Pearson) and are compared with Fisher's exact test; other numbers have Student's "
-            "intervals over training seeds and are compared with Welch's t. Nothing is "
-            "paired, except the same policy with and without roles dealt. The deficit of team fairness is in bits, "
-            "corrected for the number of episodes; 0 is fair, and a team that never captures also has 0. Its noise "
-            "floor is the mean absolute value if the pursuers are relabelled at random in each episode."
+            f"halfway to the next. Each training has {s.episodes} test episodes, whose starts are the same at all "
+            f"speeds and for all arms with the same seed; the planner has {min(s.episodes, PLANNED)}. The main arms "
+            f"({', '.join(MAIN)}) have {s.seeds} training seeds, the others {min(s.seeds, s.fewer)}; the first one is "
+            f"{FIRST_SEED}. Seeds of teams without training are sets of test episodes. All arms use the training "
+            f"settings of the preset `{s.preset}`{unlike_paper}.\n\n"
+            f"{tables.markdown(['term', 'meaning'], list(map(list, TERMS.items())))}\n\n"
+            "Counts of seeds have exact intervals (Clopper and Pearson) and are compared with Fisher's exact test; "
+            "other numbers have Student's intervals over training seeds and are compared with Welch's t; the number of "
+            f"seeds stands after the interval, and of fewer than {FEW} seeds the values are listed. Nothing is paired, "
+            "except the same policy with and without roles dealt. *More seeds capture* is refuted by two exact "
+            "intervals, each at 95 %. Where a claim is about deficits, the number of seeds that would decide is that "
+            "of seeds that capture."
         )
 
     def _slower_arm(self) -> str:
@@ -475,194 +418,8 @@ class Report(study.Report[Scale]):
             "* The paper's figures are known from the descriptions in its text."
         )
 
-    def sections(self) -> dict[str, str]:
-        """Return the tables by their titles."""
-        return {
-            "The paper's figures beside ours": self.paper_table(),
-            "Seeds that capture (Fig. 2 and 3c)": self.table(lambda name, v: _count(self.capturing(name, [v]))),
-            "Seeds that capture, with other thresholds": "Seeds whose success is at least 0.25 / 0.75.\n\n"
-            + self.table(lambda name, v: self._at_thresholds(name, v, (0.25, 0.75))),
-            "Success (Fig. 2 and 3c)": "Median of the seeds, and their lowest and highest quartile.\n\n"
-            + self.table(lambda name, v: _quartiles(self.values(name, "success", [v]))),
-            "Team fairness (Fig. 3b)": "Mean absolute corrected deficit in bits of the seeds that capture, and its "
-            "noise floor after the slash.\n\n"
-            + self.table(lambda name, v: self._beside_floor(name, "corrected", "floor", v)),
-            "Team fairness of episodes with unequal pursuers": self.unequal_table(),
-            "What the penalty does": self.penalty_table(),
-            "Largest share of captures of a pursuer (Fig. 3a)": "Seeds that capture; the noise floor is after the "
-            "slash.\n\n" + self.table(lambda name, v: self._beside_floor(name, "largest", "largest floor", v)),
-            "Steps to capture": "Of the episodes with a capture, for all seeds that have one.\n\n"
-            + self.table(lambda name, v: _shown(self.values(name, "steps", [v]), digits=0)),
-            "The last policy at all speeds": "Seeds that capture; success / corrected deficit of all seeds.\n\n"
-            + self.table(self._of_the_last, names=self.scale.methods),
-        }
-
-    def table(self, cell: Callable[[Label, float], str], *, names: Iterable[Label] = ()) -> str:
-        """Return a table with a row for each team and a column for each speed; teams without training come first."""
-        speeds = self.scale.speeds_of("greedy")
-        rows = []
-        for name in names or (*self.arms, DEALT):
-            own = "mutual" if name == DEALT else name
-            tested = self.scale.speeds_of(own)
-            shown = [cell(name, speed) if speed in tested else "" for speed in speeds]
-            rows.append([name, str(self.arms[own].seeds), *shown])
-        return tables.markdown(["team", "seeds", *(f"{speed:g}" for speed in speeds)], rows)
-
-    def paper_table(self) -> str:
-        """Return what the paper's figures show, in its words, beside our numbers."""
-        at, slow = (EQUAL_SPEED,), self.slow
-        unfair = (f"from {FALLING:g} up", self.from_up(FALLING))
-        rows = [
-            ["Fig. 2: mutual reward", f"about 1 down to {SLOWEST:g}", self._slower().evidence],
-            ["Fig. 2: individual reward", "falls at 1 and below", self._counted(["individual"], at)],
-            ["Fig. 3a: mutual, at 1", "one pursuer has most captures", self._largest("mutual")],
-            ["Fig. 3a: Fair-E, at 1", "1/3 each", self._largest("Fair-E")],
-            [f"Fig. 3b: mutual, {unfair[0]}", "clearly unfair", _shown(self.deficit("mutual", unfair[1]))],
-            ["Fig. 3b: Fair-E", "about 0 everywhere", _shown(self.deficit("Fair-E", self.speeds))],
-            [f"Fig. 3c: Fair-E, below {FALLING:g}", "falls steeply", self._counted(["Fair-E", "mutual"], slow)],
-            ["Fig. 4: lambda up to 0.5, and 1", "between mutual and Fair-E, and below Fair-E",
-             self._counted([name for of in self.penalised.values() for name in of], slow)],
-        ]  # fmt: skip
-        return tables.markdown(["", "the paper, in words", "ours"], rows)
-
-    def _largest(self, name: Label) -> str:
-        return self._beside_floor(name, "largest", "largest floor", EQUAL_SPEED) + " (its noise floor)"
-
-    def _beside_floor(self, name: Label, measure: str, floor: str, speed: float) -> str:
-        """Return the mean absolute value of a measure over the seeds that capture, beside its noise floor."""
-        able = self.capturing("mutual" if name == DEALT else name, [speed])
-        shown, own = (self.values(name, one, [speed])[able] for one in (measure, floor))
-        return f"{_shown(np.abs(shown))} / {np.nanmean(own):.3f}" if own.size else "none"
-
-    def _at_thresholds(self, name: Label, speed: float, thresholds: Sequence[float]) -> str:
-        success = self.values(name, "success", [speed])
-        return " / ".join(str(int((success >= least).sum())) for least in thresholds)
-
-    def penalty_table(self) -> str:
-        """Return Fair-ER's penalty of the policy of each speed, for all separate networks."""
-        names = [name for name in self.scale.methods if any("penalty" in one for one in self.arms[name].names)]
-        speeds = self.scale.speeds_of("greedy")
-        rows = [
-            [name, *(_shown(self.arms[name].values(f"penalty at {speed:g}")) for speed in speeds)] for name in names
-        ]
-        return (
-            "Fair-ER's penalty without its weight: 1 minus the cosine of the angle between two pursuers' actions for "
-            "the same observation; 0: equal networks, 1: unrelated ones. It is that of the policy of each speed, on "
-            "observations of the training before that policy was stored. `automatic` has the limit "
-            f"{training_of(self.scale, 'mutual', 0).fairness_limit:g}. Mutual and individual reward have no penalty "
-            f"and show what it would be. Arms `{BY_NUMBER[2:]}` have other observations, so they cannot be compared "
-            "with the others.\n\n" + tables.markdown(["team", *(f"{speed:g}" for speed in speeds)], rows)
-        )
-
-    def unequal_table(self) -> str:
-        """Return the deficit of episodes with unequal pursuers, and how it differs where claims compare deficits."""
-        skilled = self.from_up(FALLING)
-        below, above = (self.unequal("mutual", speeds) for speeds in (self.slow, skilled))
-        arms = [(name, FALLING) for of in self.shared.values() for name in of]
-        arms += [(name, SKILLED) for of in self.penalised.values() for name in of]
-        rows = [
-            [name, *(self._less_unequal(name, speeds) for speeds in (self.slow, self.from_up(lowest)))]
-            for name, lowest in arms
-        ]
-        return (
-            "The corrected deficit divided by the share of episodes in which some pursuers capture and others do not. "
-            "All other episodes add nothing to a deficit, so a team that captures less often has a smaller one. By "
-            "speed, of the seeds that capture:\n\n"
-            + self.table(lambda name, v: _shown(_defined(self.unequal(name, [v]))))
-            + f"\n\nMutual reward, below {FALLING:g} minus from {FALLING:g} up, of seeds that capture in both: "
-            f"{_shown(_defined(below - above))}. Minus mutual reward's, of the seeds that capture there (no verdicts; "
-            f"from {SKILLED:g} up, the claim also counts seeds that do not capture):\n\n"
-            + tables.markdown(["team", f"below {FALLING:g}", f"from {SKILLED:g} (Fair-E: {FALLING:g}) up"], rows)
-        )
-
-    def _less_unequal(self, name: Label, speeds: Sequence[float]) -> str:
-        own, usual = (_defined(self.unequal(one, speeds)) for one in (name, "mutual"))
-        return tables.show(welch(own, usual)) if min(own.size, usual.size) > 1 else "none"
-
-    def _of_the_last(self, name: Label, speed: float) -> str:
-        success, deficit = (self.values(name, f"last {measure}", [speed]) for measure in ("success", "corrected"))
-        return f"{_count(success[:, 0] >= CAPTURES)}; {success.mean():.3f} / {deficit.mean():.3f}"
-
-    # ---------------------------------------------------------------------------------------- figures
-
-    def draw(self) -> list[Picture]:
-        """Save the figures."""
-        shared = tuple(name for of in self.shared.values() for name in of)
-        penalised = tuple(name for of in self.penalised.values() for name in of)
-        rewards = [
-            name for name in ("mutual", SLOWER, "individual", "greedy", "planner", "random") if name in self.arms
-        ]
-        notions = dict.fromkeys(["mutual", *shared, *penalised, DEALT, "greedy"])
-        self._draw_counts(rewards, "reward.png")
-        self._draw_counts(notions, "counts.png")
-        panels = {
-            f"speed {speed:g}": {
-                name: {
-                    "corrected deficit": mean_interval(self.deficit(name, [speed])),
-                    "noise floor": self._at(name, "floor", speed),
-                }
-                for name in notions
-            }
-            for speed in self.speeds
-        }
-        plots.dot_plot(
-            panels, self.out / "fairness.png", label="bits, of the seeds that capture (0 is fair)", lines=[0]
-        )
-        figures.course_plot(
-            {
-                "Fair-E": {name: self.arms[name].curve("learned") for name in ("mutual", "individual", *shared)},
-                "Fig. 4: Fair-ER": {name: self.arms[name].curve("learned") for name in ("mutual", *penalised)},
-            },
-            self.out / "training.png",
-            points={},
-            labels=("agent steps", ""),
-        )
-        figures.exchange_plot(
-            {
-                f"speed {speed:g}": {
-                    name: (self._at(name, "corrected", speed), self._at(name, "success", speed))
-                    for name in ("mutual", *penalised, *shared)
-                }
-                for speed in self.speeds
-            },
-            self.out / "exchange.png",
-            labels=("deficit in bits, corrected", "success"),
-        )
-        return [
-            Picture(
-                "reward.png", "Share of the seeds that capture at each speed, by reward (Fig. 2), exact intervals."
-            ),
-            Picture("counts.png", "Share of the seeds that capture at each speed (Fig. 3c), exact intervals."),
-            Picture("fairness.png", "Team fairness of the seeds that capture at each speed (Fig. 3b)."),
-            Picture(
-                "training.png",
-                "Success of the training's episodes (Fig. 4). In the first part, the scripted guide captures, too.",
-            ),
-            Picture("exchange.png", "Success against the deficit at each speed (Fig. 5)."),
-        ]
-
-    def _draw_counts(self, names: Iterable[Label], file: str) -> None:
-        """Save the shares of the seeds that capture, with a panel for each speed."""
-        panels: dict[str, dict[str, dict[str, Estimate]]] = {}
-        for speed in self.scale.speeds_of("greedy"):
-            tested = [name for name in names if speed in self.scale.speeds_of("mutual" if name == DEALT else name)]
-            shares = {name: share_interval(self.capturing(name, [speed]), method="exact") for name in tested}
-            panels[f"speed {speed:g}"] = {name: {"": share} for name, share in shares.items()}
-        plots.dot_plot(panels, self.out / file, label="share of the seeds that capture", lines=[0.5])
-
-    def _at(self, name: Label, measure: str, speed: float) -> Estimate:
-        return mean_interval(self.values(name, measure, [speed])[:, 0])
-
 
 # Tests of several arms, with Holm's correction over them --------------------------------------------------------------
-
-
-def _defined(values: Floats) -> Floats:
-    return np.asarray(values[~np.isnan(values)])
-
-
-def _ratio(sums: Floats, by: Floats) -> Floats:
-    return np.asarray(np.divide(sums, by, out=np.full(len(sums), np.nan), where=by > 0))
 
 
 def more_seeds(pairs: Pairs) -> dict[str, Outcome]:
@@ -685,6 +442,15 @@ def more_seeds(pairs: Pairs) -> dict[str, Outcome]:
         else:
             found[name] = Outcome(None, _seeds_for_fisher(first.value, second.value))
     return found
+
+
+def hardly(pairs: Mapping[str, Pairs]) -> dict[str, str]:
+    """Return a remark for each method of whose pairs hardly any seed captures, so that nothing is compared."""
+    return {
+        method: HARDLY_ANY
+        for method, of in pairs.items()
+        if of and all(max(np.mean(one), np.mean(other)) <= HARDLY for one, other in of.values())
+    }
 
 
 def most_seeds(flags: Flags, *, arms: int = 1) -> Outcome:
@@ -749,24 +515,6 @@ def _seeds_for_fisher(one: float, other: float) -> int | None:
 
 
 # Texts ----------------------------------------------------------------------------------------------------------------
-
-
-def _count(flags: Flags) -> str:
-    """Return how many seeds capture, with the exact interval of the share."""
-    share = share_interval(flags, method="exact")
-    return f"{int(flags.sum())} of {flags.size} [{share.low:.2f}, {share.high:.2f}]"
-
-
-def _shown(values: Floats, *, digits: int = 3) -> str:
-    """Return a mean over seeds with its interval; "none" if it is undefined, such as steps without a capture."""
-    estimate = mean_interval(np.ravel(values), undefined="omit")
-    return "none" if np.isnan(estimate.value) else tables.show(estimate, digits=digits)
-
-
-def _quartiles(values: Floats) -> str:
-    """Return the median, and the lowest and highest quartile."""
-    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return f"{median:.2f} ({low:.2f}, {high:.2f})"
 
 
 def _updates(training: TeamTraining) -> int:
