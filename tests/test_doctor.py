@@ -56,7 +56,7 @@ def test_a_library_that_is_too_old_or_missing_is_a_problem(monkeypatch: pytest.M
     monkeypatch.setattr(extras, "installed_version", lambda name: versions.get(name, "99"))
     said = Said("doctor", "--no-progress")
     assert said.code == 1
-    assert "PROBLEM: numba is missing; install it with:\n  pip install --upgrade 'numba>=0.60'\n" in said.text
+    assert "PROBLEM: numba is missing; install it with:\n  pip install --upgrade 'numba>=0.61'\n" in said.text
     assert "PROBLEM: scipy must be >=1.15, got 1.2; install it with:\n  pip install --upgrade 'sc" in said.text
     assert "PROBLEM: torch must be >=2.8, got 1.0; install it with:\n" in said.text
     assert "PROBLEM: gymnasium must be <2,>=1.1, got 99" in said.text

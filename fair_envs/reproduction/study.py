@@ -92,6 +92,8 @@ class Report(ABC, Generic[ScaleT]):
     scales: ClassVar[Mapping[str, Scaled]]
     methods: ClassVar[Mapping[str, str]] = {PRINTED: "the method as printed", REPAIRED: "our repair"}
     """The methods that get a verdict, with the titles of their columns."""
+    left_out: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of the names of numbers that the table of means leaves out, because their mean has no meaning."""
 
     name: str
     scale: ScaleT
@@ -109,7 +111,10 @@ class Report(ABC, Generic[ScaleT]):
     def write(self) -> Path:
         """Write everything and return the report's path."""
         self.out.mkdir(parents=True, exist_ok=True)
-        estimates = {arm.label: {name: arm.estimate(name) for name in arm.names} for arm in self.arms.values()}
+        estimates = {
+            arm.label: {name: arm.estimate(name) for name in arm.names if not name.startswith(self.left_out)}
+            for arm in self.arms.values()
+        }
         tables.write_csv(self.out / "table.csv", estimates)
         claims = self.claims()
         (self.out / "claims.json").write_text(json.dumps([claim.as_dict() for claim in claims], indent=2) + "\n")

@@ -14,6 +14,7 @@ from fair_envs.experiments import figures
 from fair_envs.experiments.seeds import Arm, SeedRow
 from fair_envs.reproduction.cimpean2025 import report as paper
 from fair_envs.reproduction.cimpean2025 import sections, singles
+from fair_envs.reproduction.cimpean2025.arms import paired
 from fair_envs.reproduction.cimpean2025.jobs import (
     AS_PRINTED,
     IDENTICAL,
@@ -278,7 +279,7 @@ def test_bray_curtis_is_worse_if_its_column_is() -> None:
     own = tables()[17]["Bray-Curtis"]
     made = report({own: level(8, **{"IF eq. 8": -0.6, "IF": -0.01}), own.as_printed: level(8, IF=-0.6)})
     claim = claim_of(made, "HEOM and HMOM (fraud)")
-    assert claim.verdict(REPAIRED).startswith("Holds (by eq. 8); does not hold (by violations). By eq. 8, this is so")
+    assert claim.verdict(REPAIRED).startswith("Holds (by eq. 8); does not hold (by violations). By eq. 8, Bray")
     assert claim.outcomes[PRINTED]["by violations"].holds and not claim.outcomes[PRINTED]["by eq. 8"].holds
 
 
@@ -545,7 +546,7 @@ def test_the_rates_of_both_groups_follow_from_the_kinds_of_decisions() -> None:
     assert singles.group_rates(counts, "others") == pytest.approx([10 / 30, 5 / 35])
     assert singles.base_rates(counts) == pytest.approx([0.7, 0.65])
     assert np.isnan(singles.group_rates(np.zeros(8), "all")).all()
-    assert row(report().affected_table("hiring"), "PCN")["of the others (PE)"].startswith("0.333 / 0.143: 0.190")
+    assert row(report().affected_table("hiring"), "PCN")["of the unqualified (PE)"].startswith("0.333 / 0.143: 0.190")
 
 
 @pytest.mark.parametrize(("chosen", "expected"), [(0.0, 0.0), (0.5, -0.5), (0.9, -0.18), (1.0, 0.0)])
@@ -565,6 +566,8 @@ def test_a_gap_is_beyond_chance_if_it_is_in_both_tests() -> None:
     made = report({default("hiring"): [numbers] * SEEDS})
     (line,) = [one for one in markdown_rows(made.fronts_table("hiring")) if one[0] == str(default("hiring"))]
     assert line[-2:] == ["5 of 20", "5 of 20"] and line[1:3] == ["4", "9.000 [9.000, 9.000]"]
+    (single,) = [one for one in markdown_rows(made.fronts_table("hiring")) if one[0] == str(tables()[1]["SP"])]
+    assert single[2] == ""  # R is not among its objectives
 
 
 def test_settings_with_the_same_policies_are_counted_once() -> None:
@@ -579,6 +582,31 @@ def test_a_claim_on_policies_that_did_not_learn_the_task_says_so() -> None:
     assert "PCN itself" not in claim_of(report(), "statistical parity (hiring)").verdict(REPAIRED)
     conflict = claim_of(report({default("hiring").as_printed: level(3)}), "conflict (hiring)").verdict(PRINTED)
     assert "follow from the share of people who are hired. PCN itself was not shown" in conflict
+
+
+def test_the_same_seeds_are_compared_even_if_one_arm_lacks_some() -> None:
+    rows = [{"total R": float(seed) + (5.0 if name == "a" else 0.0)} for name in "ab" for seed in range(SEEDS)]
+    one, other = seeds(rows[:SEEDS], "a"), seeds(rows[SEEDS:], "b")
+    found = paired(Arm("a", one.rows[1:]), other, "total R")
+    assert (found.value, found.low, found.high) == (5, 5, 5)
+
+
+def test_without_the_bound_of_half_the_span_only_the_constant_policy_must_be_beaten() -> None:
+    arms = {world: [seeds(level(4.5), "PCN")] for world in WORLDS}
+    assert not report().reached("fraud", arms["fraud"], REPAIRED).any()  # above 4, below half
+    assert all(found.all() for found in report()._above_constant(arms, REPAIRED).values())
+    poor: dict[Key, Numbers] = {default("fraud"): level(4.5)}
+    assert "PCN repaired: hiring 5 of 5 [0.48, 1.00], fraud 5 of 5" in claim_of(report(poor), "harder").evidence
+
+
+def test_the_claim_on_the_published_history_says_if_its_policies_did_not_learn() -> None:
+    (setting,) = tables()[4].values()
+    found = {f"{name}~{name}": 0.9 for name in GROUP_NOTIONS} | {
+        f"{name}~misread {name}": 0.9 for name in GROUP_NOTIONS
+    }
+    made = report({setting: level(8, **found), default("hiring"): level(3)})
+    assert claim_of(made, "still show").verdict(PRINTED) == f"Holds. {paper.UNLEARNED}"
+    assert claim_of(report(learned=False), "still show").verdict(PRINTED).startswith("Undecided. No method was shown")
 
 
 def test_gaps_of_the_published_history_are_shown_as_in_the_correct_one() -> None:

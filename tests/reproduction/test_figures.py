@@ -89,6 +89,18 @@ def test_the_legend_of_curves_names_those_of_all_panels_and_lines_are_labelled(
     assert axis.get_ylim()[1] > 9
 
 
+def test_single_policies_are_drawn_in_the_colour_of_their_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    dots = (np.array([1.0, 2.0]), np.array([7.0, 8.0]))
+    panels = {"p": {"a": (ONE, OTHER), "b": (ONE, OTHER)}, "q": {"b": (ONE, OTHER)}}
+    figures.exchange_plot(panels, tmp_path / "a.png", labels=("x", "y"), singles={"p": {"b": dots}})
+    (figure,) = drawn
+    first, second = ([line for line in axis.lines if line.get_marker() == "."] for axis in figure.axes)
+    (own,) = first
+    assert own.get_xydata().tolist() == [[1, 7], [2, 8]] and own.get_color() == "C1" and not second
+
+
 def test_a_figure_grows_with_the_names_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
     monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from fair_envs.baselines.team.play import TeamPlay, play_team
 from fair_envs.baselines.team.policy import Learned
 from fair_envs.baselines.team.training import TeamTraining, team_settings, train_team
 from fair_envs.envs.pursuit.policies import Greedy, actions_of
-from fair_envs.evaluation import as_policy
+from fair_envs.evaluation import as_policy, begun
 from fair_envs.experiments import tables
 from fair_envs.experiments.jobs import read_cell, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
@@ -49,7 +50,7 @@ from fair_envs.reproduction.grupen2022.jobs import (
     read_team,
 )
 from fair_envs.reproduction.grupen2022.report import Report
-from fair_envs.reproduction.grupen2022.roles import equivariance_gap, role_numbers
+from fair_envs.reproduction.grupen2022.roles import distances_of, equivariance_gap, role_numbers
 from fair_envs.reproduction.study import PRINTED, REPAIRED
 from fair_envs.support.seeds import TEST_EACH, TEST_SEEDS
 from tests.helpers import markdown_rows
@@ -209,8 +210,19 @@ def test_roles_are_who_captures_by_nearness_and_where_pursuers_end() -> None:
     assert [found[f"captures of nearest {k}"] for k in range(3)] == [1, 1, 1]
     assert [found[f"end distance of {k}"] for k in range(3)] == [0, 3, 3]
     assert [found[f"end distance, nearest {k}"] for k in range(3)] == [0, 2, 4]
+    assert 0 < found["end distance, relabelled"] < 4
     nothing = role_numbers(np.zeros_like(captors), np.stack([began, ended]))
     assert [nothing[f"captures of nearest {k}"] for k in range(3)] == [0, 0, 0] and len(nothing) == 3
+
+
+def test_distances_cross_the_edges_of_the_torus() -> None:
+    rules = make_rules("FairPursuit-v0", side=3.0)
+    lanes = begun(rules, np.arange(2, dtype=np.uint64))
+    position = lanes.records["position"]
+    position[:] = 1.5
+    position[0, 0], position[0, 3] = (0.1, 1.0), (2.9, 1.0)  # pursuer 0, and the evader
+    assert distances_of(lanes)[0].tolist() == pytest.approx([0.2, *[math.hypot(1.4, 0.5)] * 2])
+    assert distances_of(lanes)[1].tolist() == [0, 0, 0]
 
 
 def test_an_equivariant_team_has_no_gap_and_independent_directions_have_one() -> None:
@@ -223,15 +235,16 @@ def test_an_equivariant_team_has_no_gap_and_independent_directions_have_one() ->
     by_number = as_policy(lambda _, u: actions_of(rules, np.broadcast_to(THIRDS, (*u.shape, 2))))
     assert equivariance_gap(by_number, rules, speed=0.8) == pytest.approx(1.5)
     assert apart("random") == pytest.approx(1, abs=0.05)
+    discrete = make_rules("FairPursuit-v0", action="discrete")
+    with pytest.raises(ValueError, match="must have directions or angles as actions, got"):
+        equivariance_gap(Greedy(), discrete, speed=0.8)
 
 
-@pytest.mark.parametrize(("algorithm", "teammates", "fair"), [("fair-e", "cyclic", True), ("fair-e", "index", False)])
-def test_shared_networks_are_equivariant_if_observations_are_exchanged(
-    algorithm: str, teammates: str, fair: bool
-) -> None:
+@pytest.mark.parametrize(("teammates", "fair"), [("cyclic", True), ("index", False)])
+def test_shared_networks_are_equivariant_if_observations_are_exchanged(teammates: str, fair: bool) -> None:
     own = {**FEW, "parameters": {**FEW["parameters"], "observation": "relative", "teammates": teammates}}
     size: dict[str, Any] = {"speeds": (1.2, 0.8), "levels": (1.2,), **own}
-    course = team_settings("FairPursuit-v0", preset="small", algorithm=algorithm, **size)
+    course = team_settings("FairPursuit-v0", preset="small", algorithm="fair-e", **size)
     rules = make_rules(course.env_id, **course.parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -407,12 +420,8 @@ def arm(name: str, counts: Counts, *, seeds: int | None = None, dealt: Counts | 
                 own = measured(tuple(several[seed % len(several)]))
                 found |= {f"{prefix}{key} at {speed:g}": value for key, value in own.items()}
                 if not prefix:
-                    places = {
-                        "captures of nearest {}": 10.0,
-                        "end distance of {}": 1.0,
-                        "end distance, nearest {}": 2.0,
-                    }
-                    found |= {f"{key.format(k)} at {speed:g}": v + k for key, v in places.items() for k in range(3)}
+                    found |= {f"{key.format(k)} at {speed:g}": v + k for key, v in PLACES.items() for k in range(3)}
+                    found[f"end distance, relabelled at {speed:g}"] = 0.5
                     found |= {f"equivariance gap at {speed:g}": 0.25} if name in METHODS else {}
         rows.append(SeedRow(arm=name, seed=seed, job=f"{name} {seed}", code="c", seconds=60.0, numbers=found))
     return Arm(name, rows)
@@ -736,9 +745,24 @@ def test_captures_of_pursuers_are_shown_beside_those_of_relabelled_ones(tmp_path
     rows = cells_by_row(made.captors_table().split("\n\n")[-1])
     one = cells_by_row(report(tmp_path, {"mutual": always([(400, 60, 40)])}).captors_table().split("\n\n")[-1])
     assert one["mutual"][1].startswith("0.80, 0.12, 0.08 (0.36, 0.33, 0.31)")
-    assert one["mutual"][2:] == ["0.30, 0.33, 0.37", "2.00", "2.00, 3.00, 4.00"]
+    assert one["mutual"][2:] == ["0.30, 0.33, 0.36", "2.00 (0.50)", "2.00, 3.00, 4.00"]
     assert rows["random"] == ["0", *["none captures"] * 4]
     assert rows["planner"][1].startswith("0.3")
+    codes = {"captors 110": 400.0, "captors 111": 50.0, "captors 001": 50.0}
+    own = {f"captors {code:03b}": codes.get(f"captors {code:03b}", 0.0) for code in range(8)}
+    several = [{f"{key} at {speed:g}": value for key, value in own.items() for speed in SPEEDS}] * 20
+    changed = with_numbers(made, "mutual", several)
+    assert changed._captures("mutual")[0, 0] == pytest.approx([0.9, 0.9, 0.2])
+    assert changed._relabelled("mutual")[0, 0].sum() == pytest.approx(2.0)  # captures per episode
+    assert changed._relabelled("mutual")[0, 0] == pytest.approx([2 / 3] * 3, abs=0.03)
+    share = changed.values("mutual", "corrected", (1.0,))[:, 0] / 0.9
+    assert changed.unequal("mutual", (1.0,)) == pytest.approx(share)
+
+
+def test_an_episode_without_a_capture_counts_as_long_as_it_can_be(tmp_path: Path) -> None:
+    made = with_numbers(report(tmp_path), "Fair-E", [{"success at 1": 0.75, "steps at 1": 100.0}] * 20)
+    assert made._steps("Fair-E", 1.0) == "100 [100, 100] (20) / 138"
+    assert made._steps("random", 1.0) == "none / 250"
 
 
 def test_verdicts_that_follow_from_the_construction_or_compare_nobody_are_marked(tmp_path: Path) -> None:
@@ -757,6 +781,7 @@ def test_few_seeds_have_no_interval_and_teams_without_training_stand_beside_coun
         sections.with_count(np.full(6, 0.5)) == "0.500 [0.500, 0.500] (6)"
         and sections.with_count(np.array([])) == "none"
     )
+    assert "greedy 0 of 10, planner 10 of 10" in claims(report(tmp_path))["loss"].evidence  # not independent teams
     for name in ("greedy", "mutual", "loss", "between", "strong"):
         assert all(f"{own} " in claims(report(tmp_path))[name].evidence for own in paper.REFERENCES)
 

@@ -54,6 +54,7 @@ class Arms(study.Report[Scale]):
 
     paper = "cimpean2025"
     scales = SCALES
+    left_out = ("policy ",)
 
     def __post_init__(self) -> None:
         """Let numbers that are rounding errors of sums be 0: they would have ranks and intervals."""

@@ -14,8 +14,8 @@ from fair_envs.metrics.history import Memory, SlidingWindow
 from fair_envs.support.aliases import Flags, Floats, Ints
 
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
-CELLS = 8  # kinds of decisions: 4 if the person is in the group, + 2 if the decision is 1, + 1 if the label is
-CHOSEN = 2  # what a decision of 1 adds to a kind
+CELLS = 8  # kinds of decisions
+MEMBER, CHOSEN, LABELLED = 4, 2, 1  # what membership of the group, a decision of 1 and a label of 1 add to a kind
 NOTHING = 1e-9  # weights below this are rounding errors
 DEALS = 20  # how often memberships are dealt for a noise floor
 FEW_DEALS = 5  # the same for means over policies
@@ -145,7 +145,7 @@ def _cells(step: Transition, member: Flags) -> Ints:
     facts = step.facts
     codes = np.maximum(facts["sensitive"][:, 0], 0)
     inside, chosen, label = member[tuple(codes.T)], facts["action"][:, 0] == 1, facts["feedback"][:, 0] == 1
-    return np.asarray(4 * inside + 2 * chosen + label, np.int64)
+    return np.asarray(MEMBER * inside + CHOSEN * chosen + LABELLED * label, np.int64)
 
 
 def filled_after(memory: Memory) -> int:

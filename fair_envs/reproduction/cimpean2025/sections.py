@@ -40,7 +40,7 @@ PAIRS = [f"{one}~{other}" for one, other in combinations(GROUP_NOTIONS, 2)]
 TRADE_OFFS = (1, 2, 5, 13, 14, 17)  # tables whose trade-offs are drawn
 ACTED: Mapping[World, str] = {"hiring": "hired", "fraud": "checked"}  # what decision 1 does
 PEOPLE: Mapping[World, Mapping[str, str]] = {  # the people of a rate, by the names of `singles.RATES`
-    "hiring": {"all": "hired", "labelled": "of the qualified (EO)", "others": "of the others (PE)"},
+    "hiring": {"all": "hired", "labelled": "of the qualified (EO)", "others": "of the unqualified (PE)"},
     "fraud": {"all": "checked", "labelled": "of the frauds (EO)", "others": "of the genuine payments (PE)"},
 }
 LABELLED: Mapping[World, str] = {"hiring": "qualified", "fraud": "frauds"}
@@ -174,10 +174,13 @@ class Sections(Arms):
         correct = "SP beyond chance"
         header = ["setting", "policies", "desired R", "R an episode", f"{ACTED[world]}: least / mean / most", correct]
         header += [f"{correct}, published history"] * (world == "hiring")
-        arms = {str(key): arm for method in (REPAIRED, PRINTED) for key, arm in self.settings(world, method).items()}
+        settings = [item for method in (REPAIRED, PRINTED) for item in self.settings(world, method).items()]
+        arms = {str(key): arm for key, arm in settings}
         arms |= {f"{IDENTICAL}, {method}": arm for method, arm in self.identical(world).items()}
+        rewarded = {str(key) for key, _ in settings if "R" in key.objectives}
         rows: list[list[tables.Cell]] = []
         for name, arm in arms.items():
+            desired = mean_interval([np.mean(singles.desired(row)) for row in arm.rows]) if name in rewarded else ""
             acted = [singles.acted(_in_both_tests(row)) for row in arm.rows]
             least, mean, most = (np.mean([of(own) for own in acted]) for of in (np.min, np.mean, np.max))
             other = singles.other_history(arm)
@@ -186,7 +189,7 @@ class Sections(Arms):
                 [
                     name,
                     f"{arm.estimate('policies').value:g}",
-                    mean_interval([np.mean(singles.desired(row)) for row in arm.rows], undefined="omit"),
+                    desired,
                     arm.estimate("total R"),
                     f"{least:.2f} / {mean:.2f} / {most:.2f}",
                     *(_beyond(arm, history) for history in histories),
@@ -353,8 +356,8 @@ class Sections(Arms):
         )
         if "hiring" in self.worlds:
             caption += (
-                " An episode of hiring ends when 100 people are employed, so that who hires rarely earns more in an "
-                "episode and less in a step."
+                " An episode of hiring ends when 100 people are employed. A policy that hires seldom therefore has "
+                "longer episodes: it earns more in an episode, and less per step."
             )
         return [Picture(file, caption)]
 
@@ -368,13 +371,14 @@ _OF_TASKS = (
 )
 _OF_GROUPS = (
     "Signed differences between the groups, from the decisions of both tests (PCN: of the most rewarded policy, in "
-    "the second test). The last column is what the groups bring along: a policy that decides correctly has this "
-    "difference. In hiring, decisions as printed are stored with the next person, so that no direction is known."
+    "the second test). The last column is the share of people with the label among those who were decided on; in "
+    "hiring, it depends on who was hired before. In hiring, decisions as printed are stored with the next person, so "
+    "that no direction is known."
 )
 _OF_FRONTS = (
     "*Desired R*: the mean reward that the policies are asked for, which a training episode achieved; *R an episode*: "
-    "what they achieve. *Beyond chance*: how many policies of all seeds have a gap in both tests that memberships "
-    "dealt at random exceed in one of twenty cases at most; of policies that ignore the groups, about one in 400."
+    "what they achieve; empty: R is not among the objectives. *Beyond chance*: how many policies of all seeds have a "
+    "gap in both tests above 95 % of the gaps of 20 deals; of policies that ignore the groups, about one in 120."
 )
 _OF_HISTORIES = (
     "Gaps per step, each with its noise floor: in the correct history / in the published history. Of PCN as printed, "
@@ -383,9 +387,9 @@ _OF_HISTORIES = (
 _OF_RATES = (
     "Gap (noise floor) of each group notion, mean over policies. As printed in hiring: in the published history. A "
     "noise floor is the gap if memberships are dealt at random among the same decisions, with their labels. Only for "
-    "SP, this is also the gap of a policy that ignores groups. The labels of the groups differ, so that such policies "
-    "have larger gaps of the other notions: those of random and constant policies. CSC in brackets: decisions without "
-    "relation to people, at the same rate."
+    "SP, this is also the gap of a policy that ignores groups: the labels of the groups differ. For the other "
+    "notions, compare with the rows of random and constant policies. CSC in brackets: decisions without relation to "
+    "people, at the same rate."
 )
 
 
@@ -397,13 +401,12 @@ def _gap_and_floor(arm: Arm, notion: str = "SP", *, top: bool = False) -> tuple[
         notion: The group notion.
         top: Whether they are those of the most rewarded policy in the second test; otherwise means over policies.
     """
-    aligned = singles.other_history(arm) == "aligned"
-    prefix = "aligned " * aligned
+    prefix = singles.of_correct_history(arm)
     names = f"{prefix}{notion}", f"{prefix}noise {notion}"
     if not top:
         return -arm.estimate(names[0]), arm.estimate(names[1])
     gap = [
-        _of_top(row, names[0]) if aligned else _of_top(row, f"total {notion}") / _of_top(row, "steps")
+        _of_top(row, names[0]) if prefix else _of_top(row, f"total {notion}") / _of_top(row, "steps")
         for row in arm.rows
     ]
     return -mean_interval(gap), mean_interval([_of_top(row, names[1]) for row in arm.rows])
@@ -439,10 +442,10 @@ def _both_groups(rates: Any) -> str:
 
 def _points(arm: Arm) -> tuple[Any, Any]:
     """Return the reward of an episode and the gap SP in the correct history of all policies in the second test."""
-    aligned = singles.other_history(arm) == "aligned"
+    prefix = singles.of_correct_history(arm)
     rewards = [singles.of_policies(row, "total R", test=1) for row in arm.rows]
     gaps = [
-        singles.of_policies(row, "aligned SP", test=1) if aligned else singles.per_step(row, "SP", test=1)
+        singles.of_policies(row, f"{prefix}SP", test=1) if prefix else singles.per_step(row, "SP", test=1)
         for row in arm.rows
     ]
     return np.concatenate(rewards), -np.concatenate(gaps)
@@ -450,8 +453,8 @@ def _points(arm: Arm) -> tuple[Any, Any]:
 
 def _in_both_histories(arm: Arm, name: str) -> str:
     """Return a gap in the correct and in the published history, each with its noise floor."""
-    as_published = singles.other_history(arm) == "aligned"
-    correct, published = ("aligned ", "") if as_published else ("", "misread ")
+    correct = singles.of_correct_history(arm)
+    published = "" if correct else "misread "
     shown = [
         f"{_plain(-arm.estimate(f'{history}{name}').value, 3)} ({arm.estimate(f'{history}noise {name}').value:.3f})"
         for history in (correct, published)

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from fair_envs.experiments.seeds import Arm, SeedRow
-from fair_envs.reproduction.cimpean2025.plays import CELLS, CHOSEN, GROUP_NOTIONS
+from fair_envs.reproduction.cimpean2025.plays import CELLS, CHOSEN, GROUP_NOTIONS, LABELLED, MEMBER
 from fair_envs.reproduction.cimpean2025.results import across, correlated
 from fair_envs.support.aliases import Flags, Floats
 
 CONFLICTS = (("IF", "CSC"), ("IF eq. 8", "CSC published"))  # pairs of individual notions whose ranks are compared
 TESTS = (0, 1)
 KINDS = np.arange(CELLS)
-MEMBER, LABELLED = 4, 1  # what membership of the group, and a label of 1, add to a kind of decisions
 
 
 def of_policies(row: SeedRow, name: str, *, test: int) -> Floats:
@@ -93,7 +92,7 @@ def _share(counts: Floats, which: Flags) -> float:
 
 
 def beyond_chance(row: SeedRow, notion: str, history: str = "") -> Flags:
-    """Return which policies have a gap that chance exceeds in one of twenty cases at most, in both tests.
+    """Return which policies have a gap above that of `plays.QUANTILE` of the deals, in both tests.
 
     Args:
         row: The row of a seed.
@@ -113,9 +112,9 @@ def other_history(arm: Arm) -> str:
     return next((name for name in ("aligned", "misread") if f"{name} {GROUP_NOTIONS[0]}" in arm.names), "")
 
 
-def in_correct_history(arm: Arm, name: str) -> str:
-    """Return the name of a gap in the history that pairs each decision with its person."""
-    return f"aligned {name}" if other_history(arm) == "aligned" else name
+def of_correct_history(arm: Arm) -> str:
+    """Return the prefix of gaps in the history that pairs each decision with its person: ``"aligned "`` or ``""``."""
+    return "aligned " if other_history(arm) == "aligned" else ""
 
 
 # Individual notions ---------------------------------------------------------------------------------------------------

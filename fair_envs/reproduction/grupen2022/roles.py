@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +14,7 @@ from fair_envs.support.aliases import Flags, Floats, Ints
 
 STARTS = 1000  # of the comparison of actions, the same for all teams
 FIRST_START = 0  # seed of the first one
+RELABELLINGS = 200  # for what is expected by chance
 
 
 class Watched(Policy):
@@ -67,7 +69,8 @@ def role_numbers(captors: Flags, distances: Floats) -> dict[str, float]:
     ``captures of nearest 0``: number of captures of the pursuer that began nearest to the evader, and so on. ``end
     distance of 0``: mean distance of pursuer 0 to the evader at the end of the episodes with a capture. ``end distance,
     nearest 0``: that of the nearest one of each such episode. If all pursuers have the same mean, roles do not depend
-    on identity, whatever the distances of the nearest and the farthest one are.
+    on identity, whatever the distances of the nearest and the farthest one are. ``end distance, relabelled``: the mean
+    difference between the largest and the smallest mean of a pursuer if they are relabelled at random in each episode.
 
     Args:
         captors: Whether each pursuer captured, shape (E, n).
@@ -80,6 +83,9 @@ def role_numbers(captors: Flags, distances: Floats) -> dict[str, float]:
     successful = ended[captors.any(axis=1)]
     if len(successful):
         found |= {f"end distance of {k}": float(mean) for k, mean in enumerate(successful.mean(axis=0))}
+        rng = np.random.default_rng(0)
+        dealt = [rng.permuted(successful, axis=1).mean(axis=0) for _ in range(RELABELLINGS)]
+        found["end distance, relabelled"] = float(np.ptp(dealt, axis=1).mean())
         sorted_means = np.sort(successful, axis=1).mean(axis=0)
         found |= {f"end distance, nearest {k}": float(mean) for k, mean in enumerate(sorted_means)}
     return found
@@ -100,7 +106,7 @@ class _Shifted(ShuffledRoles):
 
 
 def equivariance_gap(team: Policy, rules: Rules, *, speed: float) -> float:
-    """Return how differently pursuers head for each other's situations, from 0 (equivariant) to 2.
+    """Return how differently pursuers head for each other's situations, 0 (equivariant) or more.
 
     It is 1 minus the cosine between the direction of a body and the one that it has if the pursuers exchange their
     bodies in a cycle, mean over bodies, cycles and `STARTS` starts. Independent directions have 1. A team that is
@@ -110,7 +116,12 @@ def equivariance_gap(team: Policy, rules: Rules, *, speed: float) -> float:
         team: The team.
         rules: The environment, whose actions are directions or angles.
         speed: Speed of the pursuers.
+
+    Raises:
+        ValueError: Actions are not directions or angles.
     """
+    if not isinstance(rules.action_space(rules.params), gym.spaces.Box):
+        raise ValueError(f"rules must have directions or angles as actions, got {rules.action_space(rules.params)}")
     own = _first_directions(team, rules, speed=speed)
     others = [_first_directions(_Shifted(team, shift=shift), rules, speed=speed) for shift in range(1, own.shape[1])]
     return float(1 - np.mean([(own * other).sum(axis=-1) for other in others]))

@@ -26,6 +26,7 @@ from fair_envs.reproduction.grupen2022.jobs import (
     Scale,
     training_of,
 )
+from fair_envs.reproduction.grupen2022.roles import RELABELLINGS, STARTS
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture
 from fair_envs.support.aliases import Flags, Floats
 
@@ -46,7 +47,6 @@ SLOWEST = 0.5  # down to this speed, the paper says that teams with a mutual rew
 CAPTURES = 0.5  # least success of a team that counts as capturing
 
 FEW = 5  # seeds with fewer numbers have no interval in tables
-RELABELLINGS = 200  # of the captures, for the table of who captures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +121,8 @@ class Sections(study.Report[Scale]):
         It is the sum of the corrected deficits over the speeds at which a seed captures, by the sum of the shares of
         episodes in which some pursuers capture and others do not.
         """
-        able, codes = self.able(name, speeds), range(2**PURSUERS)
-        counts = np.array([self.values(name, f"captors {code:0{PURSUERS}b}", speeds) for code in codes])
-        share = counts[1:-1].sum(axis=0) / counts.sum(axis=0)
+        able, counts = self.able(name, speeds), self._counts(name, speeds)
+        share = counts[..., 1:-1].sum(axis=-1) / counts.sum(axis=-1)
         sums = [np.where(able, of, 0).sum(axis=1) for of in (self.values(name, "corrected", speeds), share)]
         return ratio(*sums)
 
@@ -137,7 +136,8 @@ class Sections(study.Report[Scale]):
         """Return the tables by their titles."""
         return {
             "The paper's figures beside ours": self.paper_table(),
-            "Seeds that capture (Fig. 2 and 3c)": self.table(lambda name, v: count(self.capturing(name, [v]))),
+            "Seeds that capture (Fig. 2 and 3c)": "Teams without training have no interval: their seeds are sets of "
+            "test episodes.\n\n" + self.table(lambda name, v: self.counted(name, [v])),
             "Seeds that capture, with other thresholds": "Seeds whose success is at least 0.25 / 0.75.\n\n"
             + self.table(lambda name, v: self._at_thresholds(name, v, (0.25, 0.75))),
             "Seeds that capture with other policies": self.other_policies_table(),
@@ -162,11 +162,15 @@ class Sections(study.Report[Scale]):
         own = training_of(self.scale, "mutual", 0)
         return int(make_rules(own.env_id, **own.parameters).params.horizon)
 
-    def table(self, cell: Callable[[Label, float], str], *, names: Iterable[Label] = ()) -> str:
+    def counted(self, name: Label, speeds: Sequence[float]) -> str:
+        """Return how many seeds of a team capture at the speeds, on average."""
+        return count(self.capturing(name, speeds), exact=name not in TEAMS)
+
+    def table(self, cell: Callable[[Label, float], str], *, names: Iterable[Label] | None = None) -> str:
         """Return a table with a row for each team and a column for each speed; teams without training come first."""
         speeds = self.scale.speeds_of("greedy")
         rows = []
-        for name in names or (*self.arms, DEALT):
+        for name in (*self.arms, DEALT) if names is None else names:
             own = "mutual" if name == DEALT else name
             tested = self.scale.speeds_of(own)
             shown = [cell(name, speed) if speed in tested else "" for speed in speeds]
@@ -224,7 +228,8 @@ class Sections(study.Report[Scale]):
         success, deficit = (self.values(name, f"{own}{measure}", [speed])[:, 0] for measure in ("success", "corrected"))
         if np.isnan(success).all():
             return ""
-        return f"{count(success >= CAPTURES)}; {np.nanmean(success):.3f} / {np.nanmean(deficit):.3f}"
+        captures = count(success >= CAPTURES, exact=name not in TEAMS)
+        return f"{captures}; {np.nanmean(success):.3f} / {np.nanmean(deficit):.3f}"
 
     def _beside_floor(self, name: Label, measure: str, floor: str, speed: float) -> str:
         """Return the mean absolute value of a measure over the seeds that capture, beside its noise floor."""
@@ -254,16 +259,18 @@ class Sections(study.Report[Scale]):
             captures = self._captures(name)[able]  # (captures of each pursuer per episode)
             nearness = self._each(name, "captures of nearest {}")[able]
             places = self._each(name, "end distance of {}")[able]
+            relabelled = self.values(name, "end distance, relabelled", self.speeds)[able]
             sorted_places = self._each(name, "end distance, nearest {}")[able]
             shown = [
                 f"{_listed(np.sort(captures, axis=1)[:, ::-1])} ({_listed(self._relabelled(name)[able])})",
                 _listed(nearness / nearness.sum(axis=1, keepdims=True)),
-                f"{np.nanmean(np.ptp(places, axis=1)):.2f}",
+                f"{np.nanmean(np.ptp(places, axis=1)):.2f} ({np.nanmean(relabelled):.2f})",
                 _listed(sorted_places),
             ]
             rows.append([name, str(int(able.any(axis=1).sum())), *shown])
         header = ["team", "seeds", "captures per episode: most, middle, least (relabelled)",
-                  "share of captures by nearness at the start", "difference of end distances between pursuers",
+                  "share of captures by nearness at the start",
+                  "difference of end distances between pursuers (relabelled)",
                   "end distance: nearest, middle, farthest"]  # fmt: skip
         return (
             "Means over the seeds and speeds at which a seed captures, of the test episodes. With mutual reward and "
@@ -280,19 +287,19 @@ class Sections(study.Report[Scale]):
         found = [self.values(name, measure.format(k), self.speeds) for k in range(PURSUERS)]
         return np.stack(found, axis=-1)
 
-    def _counts(self, name: Label) -> Floats:
+    def _counts(self, name: Label, speeds: Sequence[float]) -> Floats:
         """Return the numbers of episodes by the set of captors, shape (seeds, speeds, sets)."""
         codes = [f"captors {code:0{PURSUERS}b}" for code in range(2**PURSUERS)]
-        return np.stack([self.values(name, code, self.speeds) for code in codes], axis=-1)
+        return np.stack([self.values(name, code, speeds) for code in codes], axis=-1)
 
     def _captures(self, name: Label) -> Floats:
         """Return the captures per episode of each pursuer, shape (seeds, speeds, pursuers)."""
-        counts = self._counts(name)
+        counts = self._counts(name, self.speeds)
         return np.asarray(counts @ MEMBERS / counts.sum(axis=-1, keepdims=True))
 
     def _relabelled(self, name: Label) -> Floats:
         """Return the same, sorted, if the pursuers are relabelled at random in each episode."""
-        rng, counts = np.random.default_rng(0), np.nan_to_num(self._counts(name))
+        rng, counts = np.random.default_rng(0), np.nan_to_num(self._counts(name, self.speeds))
         sizes = np.stack([counts[..., MEMBERS.sum(axis=1) == k].sum(axis=-1) for k in range(PURSUERS + 1)], axis=-1)
         equal = np.full(PURSUERS, 1 / PURSUERS)
         shape = (RELABELLINGS, *sizes.shape[:-1])
@@ -305,9 +312,9 @@ class Sections(study.Report[Scale]):
         names = [name for name in self.scale.methods if any("equivariance" in one for one in self.arms[name].names)]
         return (
             "1 minus the cosine between the direction of a body and the one that it has if the pursuers exchange "
-            "their bodies in a cycle, on 1,000 starts that are the same for all teams; all seeds. 0: equivariant, "
-            "which makes a team fair; 1: independent directions. Greedy pursuers have 0, random ones 1.\n\n"
-            + self.table(lambda name, v: with_count(self.values(name, "equivariance gap", [v])), names=names)
+            f"their bodies in a cycle, on {STARTS:,} starts that are the same for all teams; all seeds. 0: "
+            "equivariant, which makes a team fair; 1: independent directions. Greedy pursuers have 0, random ones "
+            "1.\n\n" + self.table(lambda name, v: with_count(self.values(name, "equivariance gap", [v])), names=names)
         )
 
     def penalty_table(self) -> str:
@@ -405,7 +412,7 @@ class Sections(study.Report[Scale]):
         file, panels, points = "exchange.png", {}, {}
         for name in names:
             pairs = [[self.values(name, of, [v])[:, 0] for of in ("corrected", "success")] for v in self.speeds]
-            points[name] = [(np.maximum(deficit, 0), success) for deficit, success in pairs]
+            points[name] = [(deficit, success) for deficit, success in pairs]
         for k, speed in enumerate(self.speeds):
             panels[f"speed {speed:g}"] = {
                 name: tuple(mean_interval(values[own[k][1] >= CAPTURES]) for values in own[k])
@@ -466,8 +473,10 @@ def ratio(sums: Floats, by: Floats) -> Floats:
     return np.asarray(np.divide(sums, by, out=np.full(len(sums), np.nan), where=by > 0))
 
 
-def count(flags: Flags) -> str:
-    """Return how many seeds capture, with the exact interval of the share."""
+def count(flags: Flags, *, exact: bool = True) -> str:
+    """Return how many seeds capture, with the exact interval of the share, if they are independent trainings."""
+    if not exact:
+        return f"{int(flags.sum())} of {flags.size}"
     share = share_interval(flags, method="exact")
     return f"{int(flags.sum())} of {flags.size} [{share.low:.2f}, {share.high:.2f}]"
 
