@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import torch as th
 from numpy.typing import NDArray
 
 from fair_envs.baselines.runs import serialized
@@ -353,7 +352,7 @@ class ComparedLevels(FollowCurriculum):
         model = cast(DDPG, self.model)
         if not model.shared:
             self.penalties[level] = penalty_of(model, seed=0)
-        with isolated_random_state(th.get_num_threads()):
+        with isolated_random_state(1):
             self.gaps[level] = equivariance_gap(Learned(model), self.rules, speed=level)
         return super()._kept(level)
 
