@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -157,13 +158,18 @@ def ranked(**totals: Sequence[float]) -> dict[str, float]:
     }
 
 
+@cache
+def usual(reward: float, label: str) -> Arm:
+    """Return an arm with a reward."""
+    return seeds(level(reward), label)
+
+
 def report(given: Mapping[Any, Numbers | Sequence[Numbers]] | None = None, *, learned: bool = True) -> paper.Report:
     """Return a report: random policies earn 0, constant ones 4, the best scripted ones 10, and trainings 8 or 3."""
     arms: dict[Key, Arm] = {}
     for key in cells(SCALE):
         reward = {RANDOM: 0.0, BEST: 10.0}.get(key.name, 4.0) if isinstance(key, Simple) else 8.0 if learned else 3.0
-        own: Numbers | Sequence[Numbers] = (given or {}).get(key, level(reward))
-        arms[key] = seeds(own, str(key))
+        arms[key] = seeds(given[key], str(key)) if given and key in given else usual(reward, str(key))
     return paper.Report(name="small", scale=SCALE, arms=arms, out=Path())
 
 

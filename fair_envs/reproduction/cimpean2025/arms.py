@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +137,14 @@ class Arms(study.Report[Scale]):
         return found
 
     def learned(self, world: World) -> list[str]:
+        """Return the methods that learned a task."""
+        return self._learned[world]
+
+    @cached_property
+    def _learned(self) -> dict[World, list[str]]:
+        return {world: self._shown_to_learn(world) for world in self.worlds}
+
+    def _shown_to_learn(self, world: World) -> list[str]:
         """Return the methods that learned a task.
 
         They are shown to reach the share `LEARNED`, and to earn more than the best constant policy, with Holm's
