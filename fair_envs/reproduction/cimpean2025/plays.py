@@ -16,6 +16,7 @@ from fair_envs.support.aliases import Flags, Floats, Ints
 GROUP_NOTIONS = ("SP", "EO", "OAE", "PP", "PE")
 CELLS = 8  # kinds of decisions
 MEMBER, CHOSEN, LABELLED = 4, 2, 1  # what membership of the group, a decision of 1 and a label of 1 add to a kind
+KINDS = np.arange(CELLS)
 NOTHING = 1e-9  # weights below this are rounding errors
 DEALS = 20  # how often memberships are dealt for a noise floor
 FEW_DEALS = 5  # the same for means over policies
@@ -173,6 +174,11 @@ def gaps(counts: Any) -> Floats:
     parts = [(tp + fp, every), (tp, tp + fn), (tp + tn, every), (tp, tp + fp), (fp, fp + tn)]
     rates = [np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > NOTHING) for part, whole in parts]
     return np.stack([np.abs(rate[..., 1] - rate[..., 0]) for rate in rates], axis=-1)
+
+
+def acted(counts: Any) -> Floats:
+    """Return the shares of decisions 1 from the numbers of decisions of each kind, shape (..., kinds)."""
+    return np.asarray(counts[..., KINDS & CHOSEN > 0].sum(axis=-1) / counts.sum(axis=-1))
 
 
 def remembered(cells: Ints, memory: Memory) -> Floats:

@@ -179,19 +179,16 @@ class Report(Sections):
             test,
             label="rank correlation over policies of one notion in one half and another in the other half",
             text="Group notions go together: a policy that is fair by one is fair by the others",
-            evidence=self._of_identical("hiring", PAIRS),
+            evidence=self._of_identical("hiring", lambda arm: {name: arm.estimate(name) for name in PAIRS}),
             refuted="A pair of notions with a negative correlation.",
             earlier="undecided: 7 of 10 pairs above 0",
             reason="Correlations in the same decisions were compared with 0, but identical policies have them too. Now "
             "one notion in one half is compared with the other in the other half, over many decisions.",
         )
 
-    def _of_identical(self, world: World, names: Sequence[str]) -> str:
+    def _of_identical(self, world: World, numbers: Callable[[Arm], Estimates]) -> str:
         """Return numbers of identical random policies, in the environment of each method."""
-        told = {
-            method: listed({name: arm.estimate(name) for name in names}, digits=2)
-            for method, arm in self.identical(world).items()
-        }
+        told = {method: listed(numbers(arm), digits=2) for method, arm in self.identical(world).items()}
         return f"Identical random policies: {'; '.join(f'{method}: {text}' for method, text in told.items())}."
 
     def _misread(self) -> Claim:
@@ -244,10 +241,7 @@ class Report(Sections):
             outcomes = {name: everywhere_below({"": e}, 0) for name, e in found.items()}
             return Found(outcomes, text, {"": found})
 
-        null = {
-            method: listed({names[1]: over_settings([arm])[names[1]]}, digits=2)
-            for method, arm in self.identical(world).items()
-        }
+        null = self._of_identical(world, lambda arm: {names[1]: over_settings([arm])[names[1]]})
         published = "In the published history, decisions have no relation to the people they are paired with: both "
         published += "notions follow from the share of people who are hired. "
         return self.claim(
@@ -255,8 +249,7 @@ class Report(Sections):
             test,
             label="rank correlation across tests, over the policies of a setting, mean over settings",
             text="Individual fairness and consistency conflict",
-            evidence=f"{published * (world == 'hiring')}Identical random policies: "
-            f"{'; '.join(f'{method}: {text}' for method, text in null.items())}. They have no violations of IF.",
+            evidence=f"{published * (world == 'hiring')}{null} They have no violations of IF.",
             refuted="A positive correlation.",
             earlier="holds" if world == "hiring" else "undecided",
             reason="The notions are now compared in different tests.",
@@ -268,21 +261,21 @@ class Report(Sections):
     def _harder(self) -> Claim:
         outcomes: dict[str, dict[str, Outcome]] = {PRINTED: {}, REPAIRED: {}}
         evidence, constant = [], []
-        for method, own in outcomes.items():
-            arms = {world: list(self.groups(DISTANCES_OF[world], method).values()) for world in self.worlds}
-            if all(arms.values()):
-                seeds = {world: self.reached(world, of, method) for world, of in arms.items()}
-                own["PCN"] = fewer(seeds["fraud"], seeds["hiring"])
-                evidence.append(f"PCN {method}: {_counts(seeds)}")
-                constant.append(f"PCN {method}: {_counts(self._above_constant(arms, method))}")
+
+        def compare(test: str, title: str, method: str, arms: Mapping[World, Sequence[Arm]]) -> None:
+            seeds = {world: self.reached(world, of, method) for world, of in arms.items()}
+            outcomes[method][test] = fewer(seeds["fraud"], seeds["hiring"])
+            evidence.append(f"{title}: {_counts(seeds)}")
+            constant.append(f"{title}: {_counts(self._above_constant(arms, method))}")
+
+        for method in outcomes:
+            groups = {world: list(self.groups(DISTANCES_OF[world], method).values()) for world in self.worlds}
+            if all(groups.values()):
+                compare("PCN", f"PCN {method}", method, groups)
         learners = {world: self.learners(world) for world in self.worlds}
         for name, (_, method) in learners["hiring"].items():
             if name in learners["fraud"]:
-                arms = {world: [own[name].arm] for world, own in learners.items()}
-                seeds = {world: self.reached(world, of, method) for world, of in arms.items()}
-                outcomes[method][name] = fewer(seeds["fraud"], seeds["hiring"])
-                evidence.append(f"{name}: {_counts(seeds)}")
-                constant.append(f"{name}: {_counts(self._above_constant(arms, method))}")
+                compare(name, name, method, {world: [own[name].arm] for world, own in learners.items()})
         return Claim(
             text="Fraud detection is harder than hiring",
             outcomes=outcomes,
@@ -332,8 +325,8 @@ class Report(Sections):
                 f"{tables.show(mean_interval(self.shares(world, constant.values('total R'), method)), digits=2)}; the "
                 f"difference between the most rewarded one and it is {tables.show(more, digits=1)} in an episode."
             )
-            if singles.other_history(arm) == "aligned":
-                beyond = np.concatenate([singles.beyond_chance(row, "SP", "aligned") for row in arm.rows])
+            if correct := singles.histories(arm)[0]:
+                beyond = np.concatenate([singles.beyond_chance(row, "SP", correct) for row in arm.rows])
                 text += (
                     f" These gaps are those in the published history. In the correct one, {beyond.sum()} of "
                     f"{len(beyond)} tested policies have a gap beyond chance in both tests; in the published one, "

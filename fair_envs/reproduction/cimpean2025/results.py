@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from fair_envs.experiments.jobs import read_cell
 from fair_envs.experiments.seeds import curve_numbers
-from fair_envs.reproduction.cimpean2025.plays import CELLS, CHOSEN, GROUP_NOTIONS, YARDSTICKS, gaps
+from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, YARDSTICKS, acted, gaps
 from fair_envs.support.aliases import Floats, Ints
 
 REWARD = "R"
@@ -71,8 +71,7 @@ class Policies:
     @property
     def acted(self) -> Floats:
         """Shares of people with decision 1 in the tests, shape (policies, 2)."""
-        ones = self.kinds[..., (np.arange(CELLS) & CHOSEN) > 0].sum(axis=-1)
-        return np.asarray(ones / self.kinds.sum(axis=-1))
+        return acted(self.kinds)
 
     def total(self, name: str, *, half: int | None = None) -> Floats:
         """Return each policy's mean episode sum, in a test or in both, shape (policies,)."""

@@ -22,7 +22,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     PUBLISHED_IF,
     RANDOM,
 )
-from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS
+from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, acted
 from fair_envs.reproduction.cimpean2025.published import (
     DISTANCES,
     MEASURES,
@@ -33,7 +33,6 @@ from fair_envs.reproduction.cimpean2025.published import (
 )
 from fair_envs.reproduction.cimpean2025.published import tables as settings_of_tables
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture
-from fair_envs.support.aliases import Floats
 
 SPANS: Mapping[Span, str] = {"best": "best", "mean": "total", "worst": "worst"}
 PAIRS = [f"{one}~{other}" for one, other in combinations(GROUP_NOTIONS, 2)]
@@ -69,7 +68,7 @@ class Sections(Arms):
             "not comparable. R has the constants that the paper subtracts (46.53, 906 or 1000) added back. IF is by "
             "the paper's equation 8 and, as CSC, by the published similarities. Gaps are summed over the steps of an "
             "episode, so short episodes look fairer: tables with gaps per step follow. Sixteen identical policies "
-            "differ by chance alone. Policies without training are measured over a window of 500 with HEOM."
+            "differ only by chance. Policies without training are measured over a window of 500 with HEOM."
         )
         own = [f"### Table {number} ({self._world_of(number)})\n\n{self.table(number)}" for number in self.scale.tables]
         found = {"The paper's tables beside ours": "\n\n".join([beside, *own])}
@@ -161,7 +160,7 @@ class Sections(Arms):
         trained = {name: arm for name, (arm, _) in self.candidates(world).items()}
         rows: list[list[tables.Cell]] = []
         for name, arm in {**self.references(world), **trained}.items():
-            if singles.other_history(arm) == "aligned":
+            if singles.histories(arm)[0]:  # the stored decisions are not paired with their persons
                 continue
             counts = [singles.decisions(row) for row in arm.rows]
             of_groups = [np.array([singles.group_rates(own, people) for own in counts]) for people in PEOPLE[world]]
@@ -181,10 +180,8 @@ class Sections(Arms):
         rows: list[list[tables.Cell]] = []
         for name, arm in arms.items():
             desired = mean_interval([np.mean(singles.desired(row)) for row in arm.rows]) if name in rewarded else ""
-            acted = [singles.acted(_in_both_tests(row)) for row in arm.rows]
-            least, mean, most = (np.mean([of(own) for own in acted]) for of in (np.min, np.mean, np.max))
-            other = singles.other_history(arm)
-            histories = ["aligned", ""] if other == "aligned" else ["", other] if other else [""]
+            shares = [acted(singles.kinds_of(row)) for row in arm.rows]
+            least, mean, most = (np.mean([of(own) for own in shares]) for of in (np.min, np.mean, np.max))
             rows.append(
                 [
                     name,
@@ -192,7 +189,7 @@ class Sections(Arms):
                     desired,
                     arm.estimate("total R"),
                     f"{least:.2f} / {mean:.2f} / {most:.2f}",
-                    *(_beyond(arm, history) for history in histories),
+                    *(_beyond(arm, history) for history in singles.histories(arm)),
                 ]
             )
         return tables.markdown(header, rows)
@@ -205,7 +202,7 @@ class Sections(Arms):
         arms |= {str(key): arm for method in (REPAIRED, PRINTED) for key, arm in self.settings(world, method).items()}
         rows: list[list[tables.Cell]] = []
         for name, arm in arms.items():
-            unrelated = np.mean([singles.unrelated_consistency(_in_both_tests(row)).mean() for row in arm.rows])
+            unrelated = np.mean([singles.unrelated_consistency(singles.kinds_of(row)).mean() for row in arm.rows])
             rows.append(
                 [
                     name,
@@ -401,25 +398,17 @@ def _gap_and_floor(arm: Arm, notion: str = "SP", *, top: bool = False) -> tuple[
         notion: The group notion.
         top: Whether they are those of the most rewarded policy in the second test; otherwise means over policies.
     """
-    prefix = singles.of_correct_history(arm)
-    names = f"{prefix}{notion}", f"{prefix}noise {notion}"
+    history = singles.histories(arm)[0]
+    floor = singles.named("noise", notion, history=history)
     if not top:
-        return -arm.estimate(names[0]), arm.estimate(names[1])
-    gap = [
-        _of_top(row, names[0]) if prefix else _of_top(row, f"total {notion}") / _of_top(row, "steps")
-        for row in arm.rows
-    ]
-    return -mean_interval(gap), mean_interval([_of_top(row, names[1]) for row in arm.rows])
+        return -arm.estimate(singles.named("", notion, history=history)), arm.estimate(floor)
+    gap = [singles.gap_of(row, notion, test=1, history=history)[singles.most_rewarded(row)] for row in arm.rows]
+    return mean_interval(gap), mean_interval([_of_top(row, floor) for row in arm.rows])
 
 
 def _of_top(row: SeedRow, name: str) -> float:
     """Return a number of the most rewarded policy in the second test."""
     return float(singles.of_policies(row, name, test=1)[singles.most_rewarded(row)])
-
-
-def _in_both_tests(row: SeedRow) -> Floats:
-    """Return the numbers of decisions of each kind of every policy, shape (policies, kinds)."""
-    return np.asarray(sum(singles.kinds_of(row, test=test) for test in singles.TESTS))
 
 
 def _plain(value: Any, digits: int = 1) -> str:
@@ -442,23 +431,17 @@ def _both_groups(rates: Any) -> str:
 
 def _points(arm: Arm) -> tuple[Any, Any]:
     """Return the reward of an episode and the gap SP in the correct history of all policies in the second test."""
-    prefix = singles.of_correct_history(arm)
     rewards = [singles.of_policies(row, "total R", test=1) for row in arm.rows]
-    gaps = [
-        singles.of_policies(row, f"{prefix}SP", test=1) if prefix else singles.per_step(row, "SP", test=1)
-        for row in arm.rows
-    ]
-    return np.concatenate(rewards), -np.concatenate(gaps)
+    gaps = [singles.gap_of(row, "SP", test=1, history=singles.histories(arm)[0]) for row in arm.rows]
+    return np.concatenate(rewards), np.concatenate(gaps)
 
 
 def _in_both_histories(arm: Arm, name: str) -> str:
     """Return a gap in the correct and in the published history, each with its noise floor."""
-    correct = singles.of_correct_history(arm)
-    published = "" if correct else "misread "
-    shown = [
-        f"{_plain(-arm.estimate(f'{history}{name}').value, 3)} ({arm.estimate(f'{history}noise {name}').value:.3f})"
-        for history in (correct, published)
-    ]
+    shown = []
+    for history in singles.histories(arm):
+        gap, floor = (arm.estimate(singles.named(kind, name, history=history)).value for kind in ("", "noise"))
+        shown.append(f"{_plain(-gap, 3)} ({floor:.3f})")
     return " / ".join(shown)
 
 

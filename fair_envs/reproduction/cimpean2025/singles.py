@@ -5,19 +5,28 @@ from collections.abc import Mapping
 import numpy as np
 
 from fair_envs.experiments.seeds import Arm, SeedRow
-from fair_envs.reproduction.cimpean2025.plays import CELLS, CHOSEN, GROUP_NOTIONS, LABELLED, MEMBER
+from fair_envs.reproduction.cimpean2025.plays import CHOSEN, GROUP_NOTIONS, KINDS, LABELLED, MEMBER, acted
 from fair_envs.reproduction.cimpean2025.results import across, correlated
 from fair_envs.support.aliases import Flags, Floats
 
 CONFLICTS = (("IF", "CSC"), ("IF eq. 8", "CSC published"))  # pairs of individual notions whose ranks are compared
 TESTS = (0, 1)
-KINDS = np.arange(CELLS)
 
 
-def of_policies(row: SeedRow, name: str, *, test: int) -> Floats:
-    """Return a number of every tested policy of a seed, shape (policies,); NaN where it is undefined."""
+def of_policies(row: SeedRow, name: str, *, test: int | None = None) -> Floats:
+    """Return a number of every tested policy of a seed, or of its tests; NaN where it is undefined.
+
+    Args:
+        row: The row of the seed.
+        name: The number.
+        test: The test; None: the number is not of a test.
+
+    Returns:
+        Shape (policies,).
+    """
+    place = "" if test is None else f", test {test}"
     count = round(row.numbers["policies"])
-    return np.array([row.numbers.get(f"policy {k}, test {test}: {name}", np.nan) for k in range(count)])
+    return np.array([row.numbers.get(f"policy {k}{place}: {name}", np.nan) for k in range(count)])
 
 
 def per_step(row: SeedRow, name: str, *, test: int) -> Floats:
@@ -25,14 +34,23 @@ def per_step(row: SeedRow, name: str, *, test: int) -> Floats:
     return np.asarray(of_policies(row, f"total {name}", test=test) / of_policies(row, "steps", test=test))
 
 
-def kinds_of(row: SeedRow, *, test: int) -> Floats:
-    """Return the numbers of decisions of each kind, shape (policies, kinds)."""
+def gap_of(row: SeedRow, notion: str, *, test: int, history: str = "") -> Floats:
+    """Return a gap of every policy per step, shape (policies,).
+
+    Args:
+        row: The row of the seed.
+        notion: The group notion.
+        test: The test.
+        history: One of the `histories`.
+    """
+    return -(of_policies(row, f"{history} {notion}", test=test) if history else per_step(row, notion, test=test))
+
+
+def kinds_of(row: SeedRow, *, test: int | None = None) -> Floats:
+    """Return the numbers of decisions of each kind in a test, or in both, shape (policies, kinds)."""
+    if test is None:
+        return np.asarray(sum(kinds_of(row, test=own) for own in TESTS))
     return np.stack([of_policies(row, f"kind {kind}", test=test) for kind in KINDS], axis=1)
-
-
-def acted(counts: Floats) -> Floats:
-    """Return the shares of decisions 1 from the numbers of decisions of each kind, shape (..., kinds)."""
-    return np.asarray(counts[..., KINDS & CHOSEN > 0].sum(axis=-1) / counts.sum(axis=-1))
 
 
 def most_rewarded(row: SeedRow) -> int:
@@ -45,14 +63,13 @@ def decisions(row: SeedRow) -> Floats:
 
     They are those of the only policy of the seed in both tests, or of the most rewarded one in the second test.
     """
-    every = [kinds_of(row, test=test) for test in TESTS]
-    return np.asarray(every[0][0] + every[1][0] if len(every[0]) == 1 else every[1][most_rewarded(row)])
+    both = kinds_of(row)
+    return np.asarray(both[0] if len(both) == 1 else kinds_of(row, test=1)[most_rewarded(row)])
 
 
 def desired(row: SeedRow) -> Floats:
     """Return the desired reward of every policy, shape (policies,); NaN for policies that follow none."""
-    count = round(row.numbers["policies"])
-    return np.array([row.numbers.get(f"policy {k}: desired 0", np.nan) for k in range(count)])
+    return of_policies(row, "desired 0")
 
 
 # Groups ---------------------------------------------------------------------------------------------------------------
@@ -97,24 +114,25 @@ def beyond_chance(row: SeedRow, notion: str, history: str = "") -> Flags:
     Args:
         row: The row of a seed.
         notion: The group notion.
-        history: ``""``: the policies' own history; otherwise the name of the other one.
+        history: One of the `histories`.
     """
-    found = np.ones(round(row.numbers["policies"]), bool)
-    for test in TESTS:
-        gap = -(of_policies(row, f"{history} {notion}", test=test) if history else per_step(row, notion, test=test))
-        limit = of_policies(row, f"{history} limit {notion}".strip(), test=test)
-        found &= gap > limit
-    return np.asarray(found)
+    limit = named("limit", notion, history=history)
+    tests = [gap_of(row, notion, test=t, history=history) > of_policies(row, limit, test=t) for t in TESTS]
+    return np.asarray(np.all(tests, axis=0))
 
 
-def other_history(arm: Arm) -> str:
-    """Return the name of the other history of an arm's gaps; "" if there is none."""
-    return next((name for name in ("aligned", "misread") if f"{name} {GROUP_NOTIONS[0]}" in arm.names), "")
+def named(kind: str, notion: str, *, history: str) -> str:
+    """Return the name of a number of a gap, such as ``"aligned noise SP"``; the kind of the gap itself is ``""``."""
+    return " ".join(filter(None, (history, kind, notion)))
 
 
-def of_correct_history(arm: Arm) -> str:
-    """Return the prefix of gaps in the history that pairs each decision with its person: ``"aligned "`` or ``""``."""
-    return "aligned " if other_history(arm) == "aligned" else ""
+def histories(arm: Arm) -> tuple[str, ...]:
+    """Return the histories of an arm's gaps; ``""`` is that in which its policies decide.
+
+    The first one pairs each decision with its person. The second one, if there is another, is the published one.
+    """
+    known = [name for name in ("aligned", "misread") if named("", GROUP_NOTIONS[0], history=name) in arm.names]
+    return ("aligned", "") if "aligned" in known else ("", *known)
 
 
 # Individual notions ---------------------------------------------------------------------------------------------------
@@ -136,8 +154,8 @@ def conflicts(row: SeedRow) -> dict[str, float]:
     """Return rank correlations of individual notions over the policies of a seed.
 
     * ``IF~CSC``: one notion in one test with the other in the other test.
-    * ``CSC published~share``: consistency with what it is if decisions have no relation to people, which depends on the
-      share of decisions 1 alone, in the same test; ``IF eq. 8~share``: the same of individual fairness.
+    * ``CSC published~share``: consistency with what it is if decisions have no relation to people, which depends only
+      on the share of decisions 1, in the same test; ``IF eq. 8~share``: the same of individual fairness.
     """
     tests = [
         {name: per_step(row, name, test=test) for pair in CONFLICTS for name in pair}

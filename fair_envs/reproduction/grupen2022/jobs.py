@@ -47,7 +47,7 @@ FIRST_SEED = 20  # of the trainings; an earlier run of the study used 0 to 4, an
 WEIGHTS = (0.1, 0.5, 0.9, 1.0)  # lambda; the paper's text names these and 0
 SLOWER = "mutual, to slower speeds"
 BY_NUMBER = ", by number"  # ending of the names of arms that observe team-mates by number
-LARGER = "Fair-E, larger batches"  # each update learns from as many transitions as one of separate networks
+LARGER = "Fair-E, larger batches"  # an update learns from the same number of transitions as one of separate networks
 INDEXED: Mapping[str, Any] = {"parameters": {"teammates": "index"}}
 METHODS: Mapping[Label, Mapping[str, Any]] = {
     "mutual": {"algorithm": "ddpg"},

@@ -55,7 +55,6 @@ from fair_envs.reproduction.grupen2022.sections import (
     SKILLED,
     SLOWEST,
     Sections,
-    count,
     defined,
 )
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Size
@@ -67,7 +66,7 @@ TERMS: Mapping[str, str] = {
     "mutual, individual": "reward for a capture: for all pursuers, or for those that capture",
     "Fair-E": "one network for all pursuers; repaired: a pursuer observes the team-mates in cyclic order (`Fair-E`) or "
     "as a set (`sets`), so that the team is equivariant; as printed: by number, as in the released code",
-    f"`{LARGER}`": "Fair-E, repaired, whose updates learn from as many transitions as those of three separate networks",
+    f"`{LARGER}`": "Fair-E, repaired; an update learns from the same number of transitions as one of separate networks",
     "Fair-ER": "separate networks with a penalty on the differences of their actions for the same observation, "
     "subtracted with the weight lambda (in the paper's units); repaired: cyclic order; as printed: by number; "
     "`automatic`: normalised values, and a weight that adapts to a limit of the penalty",
@@ -163,7 +162,7 @@ class Report(Sections):
         run = SLOWEST in self.scale.speeds_of(name)
         flags = self.capturing(name, [SLOWEST]) if run else np.zeros(0, bool)
         found = {f"at {SLOWEST:g}": most_seeds(flags)}
-        counted = "; ".join(f"{v:g}: {count(self.capturing(name, [v]))}" for v in self.scale.speeds_of(name))
+        counted = "; ".join(f"{v:g}: {self.counted(name, [v])}" for v in self.scale.speeds_of(name))
         return Claim(
             text=f"With a mutual reward pursuers capture down to a speed of {SLOWEST:g}.",
             outcomes={PRINTED: found, REPAIRED: found} if run else {PRINTED: {}, REPAIRED: {}},
@@ -376,7 +375,7 @@ class Report(Sections):
         )
 
     def _larger_arm(self) -> str:
-        return f"; `{LARGER}` has as many transitions, but no test" if LARGER in self.arms else ""
+        return f"; `{LARGER}` has the same number of transitions, but no test" if LARGER in self.arms else ""
 
     def _slower_arm(self) -> str:
         if SLOWER not in self.arms:

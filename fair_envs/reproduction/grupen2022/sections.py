@@ -184,7 +184,7 @@ class Sections(study.Report[Scale]):
 
         def counted(figure: str, words: str, names: Iterable[Label], speeds: Iterable[float]) -> None:
             rows.extend(
-                [figure, name, f"{v:g}", words, count(self.capturing(name, [v])), ""]
+                [figure, name, f"{v:g}", words, self.counted(name, [v]), ""]
                 for name in names
                 for v in speeds
                 if name in self.arms
@@ -192,8 +192,8 @@ class Sections(study.Report[Scale]):
 
         def beside(figure: str, words: str, name: Label, measure: str, floor: str, speeds: Iterable[float]) -> None:
             for speed in speeds:
-                shown, chance = self._beside_floor(name, measure, floor, speed).rpartition(" / ")[::2]
-                rows.append([figure, name, f"{speed:g}", words, shown or "none captures", chance if shown else ""])
+                found = self._with_floor(name, measure, floor, speed) or ("none captures", "")
+                rows.append([figure, name, f"{speed:g}", words, *found])
 
         at = (EQUAL_SPEED,)
         counted("2", f"captures down to {SLOWEST:g}", [slowest], self.scale.speeds_of(slowest))
@@ -232,10 +232,13 @@ class Sections(study.Report[Scale]):
         return f"{captures}; {np.nanmean(success):.3f} / {np.nanmean(deficit):.3f}"
 
     def _beside_floor(self, name: Label, measure: str, floor: str, speed: float) -> str:
-        """Return the mean absolute value of a measure over the seeds that capture, beside its noise floor."""
+        return " / ".join(self._with_floor(name, measure, floor, speed) or ["none"])
+
+    def _with_floor(self, name: Label, measure: str, floor: str, speed: float) -> tuple[str, str] | None:
+        """Return the mean absolute value of a measure over the seeds that capture, with its floor; None of no seed."""
         able = self.able(name, [speed])
         shown, own = (self.values(name, one, [speed])[able] for one in (measure, floor))
-        return f"{with_count(np.abs(shown))} / {np.nanmean(own):.3f}" if own.size else "none"
+        return (with_count(np.abs(shown)), f"{np.nanmean(own):.3f}") if own.size else None
 
     def _at_thresholds(self, name: Label, speed: float, thresholds: Sequence[float]) -> str:
         success = self.values(name, "success", [speed])
@@ -256,7 +259,7 @@ class Sections(study.Report[Scale]):
             if not able.any():
                 rows.append([name, "0", *["none captures"] * 4])
                 continue
-            captures = self._captures(name)[able]  # (captures of each pursuer per episode)
+            captures = self._captures(name)[able]
             nearness = self._each(name, "captures of nearest {}")[able]
             places = self._each(name, "end distance of {}")[able]
             relabelled = self.values(name, "end distance, relabelled", self.speeds)[able]
@@ -279,7 +282,8 @@ class Sections(study.Report[Scale]):
             "each episode; the first and the last number are extremes, also then. *End distance*: the distance to the "
             "evader at the end of episodes with a capture, in lengths. Its difference is that between the largest and "
             "the smallest mean of a pursuer: how far roles depend on identity. The last column has it for the "
-            f"nearest, middle and farthest pursuer of each episode, whoever it is.\n\n{tables.markdown(header, rows)}"
+            "nearest, middle and farthest pursuer of each episode, whatever its "
+            f"number.\n\n{tables.markdown(header, rows)}"
         )
 
     def _each(self, name: Label, measure: str) -> Floats:
@@ -411,8 +415,8 @@ class Sections(study.Report[Scale]):
         """Save success against the deficit: a dot for each seed, and the means of the seeds that capture."""
         file, panels, points = "exchange.png", {}, {}
         for name in names:
-            pairs = [[self.values(name, of, [v])[:, 0] for of in ("corrected", "success")] for v in self.speeds]
-            points[name] = [(deficit, success) for deficit, success in pairs]
+            deficit, success = (self.values(name, of, self.speeds).T for of in ("corrected", "success"))
+            points[name] = list(zip(deficit, success, strict=True))
         for k, speed in enumerate(self.speeds):
             panels[f"speed {speed:g}"] = {
                 name: tuple(mean_interval(values[own[k][1] >= CAPTURES]) for values in own[k])
@@ -437,7 +441,9 @@ class Sections(study.Report[Scale]):
         panels: dict[str, dict[str, Curve]] = {}
         for title in PULLS.values():
             known = [
-                name for name in names if any(f"{title}@" in of for row in self.arms[name].rows for of in row.numbers)
+                name
+                for name in names
+                if any(of.startswith(f"{title}@") for row in self.arms[name].rows for of in row.numbers)
             ]
             if known:
                 panels[title] = {name: self.arms[name].curve(title) for name in known}
