@@ -400,7 +400,7 @@ def test_a_team_that_never_captures_has_no_steps_and_no_largest_share() -> None:
 FAIR = [(166, 168, 165), (167, 165, 168), (168, 166, 166)]
 UNFAIR = [(400, 60, 40), (50, 420, 30), (30, 60, 408)]
 SOMEWHAT = [(260, 120, 120), (120, 270, 110), (110, 120, 270)]
-NOBODY = [(0, 0, 0)]
+NEVER = [(0, 0, 0)]
 SPEEDS = EVERY.speeds_of("greedy")
 Counts = Mapping[float, Sequence[Sequence[int]]]
 
@@ -435,16 +435,16 @@ def always(counts: Sequence[Sequence[int]]) -> Counts:
 
 
 LESS_UNFAIR: Counts = {speed: UNFAIR if speed >= sections.FALLING else SOMEWHAT for speed in SPEEDS}
-SKILLED: Counts = {speed: FAIR if speed > 1 else NOBODY for speed in SPEEDS}
-FALLS: Counts = {speed: FAIR if speed >= sections.FALLING else NOBODY for speed in SPEEDS}
+SKILLED: Counts = {speed: FAIR if speed > 1 else NEVER for speed in SPEEDS}
+FALLS: Counts = {speed: FAIR if speed >= sections.FALLING else NEVER for speed in SPEEDS}
 ONE_UNFAIR: Counts = always([*FAIR, *FAIR, *FAIR, (400, 60, 40)])
 
 
 def report(folder: Path, changed: Mapping[str, Counts] = {}, *, seeds: int | None = None) -> Report:
     """Return a report of a study that found what the paper says, except for what is changed."""
     counts: dict[str, Counts] = {
-        "random": always(NOBODY),
-        "straight": always(NOBODY),
+        "random": always(NEVER),
+        "straight": always(NEVER),
         "greedy": SKILLED,
         "planner": always(FAIR),
         "mutual": LESS_UNFAIR,
@@ -527,7 +527,7 @@ def test_a_team_that_captures_less_pays_for_its_fairness(tmp_path: Path) -> None
 
 
 def test_a_team_that_captures_more_often_is_not_said_to_pay(tmp_path: Path) -> None:
-    found = claims(report(tmp_path, {"mutual": {speed: UNFAIR if speed > 0.8 else NOBODY for speed in SPEEDS}}))
+    found = claims(report(tmp_path, {"mutual": {speed: UNFAIR if speed > 0.8 else NEVER for speed in SPEEDS}}))
     assert holds(found["free"], PRINTED)["Fair-ER 0.5, by number"] is True
 
 
@@ -537,7 +537,7 @@ def test_roles_that_are_dealt_and_stay_unfair_refute_the_claim(tmp_path: Path) -
 
 
 def test_nothing_is_said_of_the_fairness_of_teams_that_never_capture(tmp_path: Path) -> None:
-    found = claims(report(tmp_path, dict.fromkeys([*METHODS, "dealt"], always(NOBODY))))
+    found = claims(report(tmp_path, dict.fromkeys([*METHODS, "dealt"], always(NEVER))))
     assert found["fair"].verdict(REPAIRED).startswith("Undecided")
     for name in ("unfair", "fair", "roles"):
         assert set(holds(found[name]).values()) == {None}, name
@@ -690,17 +690,17 @@ def test_a_seed_without_unequal_episodes_is_left_out_of_their_deficit(tmp_path: 
 
 
 def test_a_deficit_is_of_the_speeds_at_which_a_seed_captures(tmp_path: Path) -> None:
-    made = report(tmp_path, {"Fair-ER 1": {v: NOBODY if v == 0.7 else SOMEWHAT for v in SPEEDS}})
+    made = report(tmp_path, {"Fair-ER 1": {v: NEVER if v == 0.7 else SOMEWHAT for v in SPEEDS}})
     assert made.deficit("Fair-ER 1", made.slow) == pytest.approx(made.deficit("Fair-ER 1", (0.8,)))
     assert made.deficit("Fair-ER 1", (0.7,)).size == 0
     assert made.unequal("Fair-ER 1", made.slow) == pytest.approx(unequal_of(SOMEWHAT, 10))
 
 
 def test_most_seeds_must_capture_and_not_only_more_than_with_greedy_pursuers(tmp_path: Path) -> None:
-    some = always([*FAIR, *FAIR[:2], *NOBODY * 5])
+    some = always([*FAIR, *FAIR[:2], *NEVER * 5])
     found = holds(claims(report(tmp_path, {"Fair-E": some, "Fair-E, by number": some}))["greedy"])
     assert found == {"mutual": True, "Fair-E": None, "Fair-E, sets": True}
-    few = holds(claims(report(tmp_path, {"Fair-E": always([*FAIR[:1], *NOBODY * 9])}))["greedy"])
+    few = holds(claims(report(tmp_path, {"Fair-E": always([*FAIR[:1], *NEVER * 9])}))["greedy"])
     assert few["Fair-E"] is False
 
 
@@ -766,7 +766,7 @@ def test_an_episode_without_a_capture_counts_as_long_as_it_can_be(tmp_path: Path
 
 
 def test_verdicts_that_follow_from_the_construction_or_compare_nobody_are_marked(tmp_path: Path) -> None:
-    found = claims(report(tmp_path, dict.fromkeys(("Fair-E, by number", "Fair-ER 1, by number"), always(NOBODY))))
+    found = claims(report(tmp_path, dict.fromkeys(("Fair-E, by number", "Fair-ER 1, by number"), always(NEVER))))
     assert found["fair"].verdict(REPAIRED) == f"Holds. {paper.BUILT}" and paper.BUILT not in found["fair"].verdict(
         PRINTED
     )

@@ -201,6 +201,6 @@ def together(arms: Sequence[Arm], name: str) -> Any:
 
 
 def paired(one: Arm, other: Arm, name: str) -> Estimate:
-    """Return the mean difference of a number over the seeds of both arms, which have the same test episodes."""
+    """Return the mean difference of a number over the seeds of both arms, whose tests share random numbers."""
     first, second = together([one, other], name)
     return mean_interval(first - second)

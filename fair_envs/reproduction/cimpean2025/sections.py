@@ -116,7 +116,7 @@ class Sections(Arms):
     def tasks_table(self, world: World) -> str:
         """Return what methods earn, beside policies without training."""
         header = ["policy", "steps", ACTED[world], "R a step", "R an episode", "share of the span"]
-        header += ["seeds that reach it", "minus the best constant policy", "same episodes", "gap SP", "noise floor"]
+        header += ["seeds that reach it", "minus the best constant policy", "same seeds", "gap SP", "noise floor"]
         header += ["shown to learn"]
         learned = self.learned(world)
         rows: list[list[tables.Cell]] = []
@@ -363,8 +363,10 @@ _OF_TASKS = (
     "Policies that are trained: the most rewarded one of the first test, in the second test; others: both tests. "
     "*Seeds that reach it*: half of the span, more than the best constant policy in the tests of the same seed, and "
     "both decisions in at least 1 % of the cases. *Minus the best constant policy*: Welch's interval, with which "
-    "learning is tested; *same episodes*: the mean difference over seeds, whose test episodes are the same, which was "
-    "not planned. Gaps are in the correct history."
+    "learning is tested. *Same seeds*: the mean difference over seeds, whose tests draw from the same random numbers. "
+    "In fraud detection, the test episodes are the same; in hiring, most of them are, because a history is filled by "
+    "a number of decisions, and episodes differ in length. This comparison was not planned. Gaps are in the correct "
+    "history."
 )
 _OF_GROUPS = (
     "Signed differences between the groups, from the decisions of both tests (PCN: of the most rewarded policy, in "
