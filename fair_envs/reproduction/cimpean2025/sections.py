@@ -15,12 +15,10 @@ from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.reproduction.cimpean2025 import singles
 from fair_envs.reproduction.cimpean2025.arms import FIRST, PCN, Arms, paired
 from fair_envs.reproduction.cimpean2025.jobs import (
-    CONSTANT,
     IDENTICAL,
     INDIVIDUAL,
     PUBLISHED_CSC,
     PUBLISHED_IF,
-    RANDOM,
 )
 from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, acted
 from fair_envs.reproduction.cimpean2025.published import (
@@ -261,9 +259,8 @@ class Sections(Arms):
         ]
 
     def _shown(self, world: World) -> dict[str, Arm]:
-        """Return the policies without training that are in the figures of rewards."""
-        names = (RANDOM, "correct decision", *CONSTANT[world])
-        return {name: arm for name, arm in self.references(world).items() if name in names}
+        """Return the policies without training that are in the figures: all but the one that discriminates."""
+        return {name: arm for name, arm in self.references(world).items() if name != PLANTED[world]}
 
     def _trained(self, number: int) -> dict[str, Arm]:
         """Return the settings of a table and the learners of its world."""
@@ -275,8 +272,7 @@ class Sections(Arms):
 
     def _gaps_picture(self, number: int) -> Picture:
         world, file = self._world_of(number), f"gaps-{number}.png"
-        references = {name: arm for name, arm in self.references(world).items() if name != PLANTED[world]}
-        arms = {**self._trained(number), **references}
+        arms = {**self._trained(number), **self._shown(world)}
         plots.dot_plot(
             {
                 notion: {
@@ -317,7 +313,7 @@ class Sections(Arms):
             file,
             f"Reward against unfairness in the correct history: PCN in the settings of table {number} (pale: single "
             "policies of all seeds; with intervals: means over policies), and learners of the reward only. Hollow: "
-            "policies without training.",
+            f"policies without training (not the one that {PLANTED[world]}).",
         )
 
     def _history_picture(self, number: int) -> Picture:
