@@ -187,6 +187,19 @@ def test_graduates_are_hired_and_are_all_who_are_qualified_and_some_who_are_not(
     assert 0.5 < np.mean(labels) < 1
 
 
+def test_graduates_with_an_extra_degree_are_all_qualified() -> None:
+    rules = make_rules("FairHiring-v0", horizon=60)
+    extra = rules.spec.features.index("extra_degree")
+    hired: list[bool] = []
+    for step in played(Graduates(rules, extra=True), rules):
+        facts = step.facts[step.active]
+        chosen = facts["action"][:, 0] == 1
+        assert (chosen == (facts["features"][:, 0, extra] > 0)).all()
+        assert (facts["feedback"][chosen] == 1).all()
+        hired += chosen.tolist()
+    assert 0.3 < np.mean(hired) < 0.5
+
+
 @pytest.mark.parametrize("amount", [0.0, 100.0])
 def test_payments_above_the_amount_are_checked(amount: float) -> None:
     rules = make_rules("FairFraud-v0", horizon=40)

@@ -23,6 +23,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     RANDOM,
     SCALES,
     SCRIPTED,
+    UNPLANNED,
     Key,
     Learner,
     Scale,
@@ -430,6 +431,12 @@ def test_a_task_is_learned_if_a_method_reaches_half_of_the_span_and_beats_the_co
     assert one.unlearned() == ["hiring"] and one.learned("fraud") == ["PPO, credit per step"]
     good_constant: dict[Key, Numbers] = {Simple("fraud", "never checks", own): level(8) for own in (False, True)}
     assert report(good_constant).unlearned() == ["fraud"]  # half of the span, but no more than without any rule
+
+
+def test_policies_that_were_added_when_results_were_known_do_not_change_the_span() -> None:
+    made = report({Simple("hiring", name): level(100) for name in UNPLANNED})
+    assert made.span("hiring", REPAIRED) == report().span("hiring", REPAIRED)
+    assert all(f"| {name} |" in made.tasks_table("hiring") for name in UNPLANNED)
 
 
 def test_a_method_must_be_shown_to_learn_not_only_do_so_on_average() -> None:

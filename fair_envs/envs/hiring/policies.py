@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fair_envs.envs.hiring.population import DEGREE, GENDER, NATIONALITIES, NATIONALITY
+from fair_envs.envs.hiring.population import DEGREE, EXTRA, GENDER, NATIONALITIES, NATIONALITY
 from fair_envs.envs.hiring.rules import COMPANY, HIRE, Hiring
 from fair_envs.evaluation.deciders import Correct, Decider
 from fair_envs.support.aliases import Flags
@@ -23,18 +23,20 @@ class Graduates(Decider):
 
     Args:
         env: FairHiring, of any interface, or its rules.
+        extra: Whether only those with an extra degree are hired, about 40 % of the applicants.
 
     Raises:
         ValueError: The environment is another one.
     """
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: Any, *, extra: bool = False) -> None:
         super().__init__(env)
         _check(self.rules, env)
+        self._degree = len(COMPANY) + (EXTRA if checked("extra", extra, bool) else DEGREE)
 
     def chosen(self, observation: NDArray[Any]) -> Flags:
-        """Return where the applicant has a degree."""
-        found: Flags = observation[:, len(COMPANY) + DEGREE] > 0
+        """Return where the applicant has such a degree."""
+        found: Flags = observation[:, self._degree] > 0
         return found
 
 

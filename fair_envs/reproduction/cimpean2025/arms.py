@@ -18,6 +18,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     RANDOM,
     SCALES,
     SCRIPTED,
+    UNPLANNED,
     Learner,
     Scale,
     Simple,
@@ -113,8 +114,12 @@ class Arms(study.Report[Scale]):
     # ------------------------------------------------------------------------------- whether a task is learned
 
     def span(self, world: World, method: str) -> tuple[float, float]:
-        """Return the mean reward of the random and of the best policy without training, in a method's environment."""
-        rewards = {key: float(arm.values("total R").mean()) for key, arm in self.references(world, method).items()}
+        """Return the mean reward of the random and of the best policy without training, in a method's environment.
+
+        Only policies that were planned count.
+        """
+        planned = {key: arm for key, arm in self.references(world, method).items() if key not in UNPLANNED}
+        rewards = {key: float(arm.values("total R").mean()) for key, arm in planned.items()}
         return rewards[RANDOM], max(rewards.values())
 
     def shares(self, world: World, rewards: Any, method: str) -> Any:

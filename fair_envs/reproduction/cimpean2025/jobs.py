@@ -18,7 +18,9 @@ from fair_envs.baselines.pcn.rollouts import Random
 from fair_envs.baselines.pcn.single import LearnedPolicy, SingleTraining, farel_dqn, train_single
 from fair_envs.baselines.training import RewardCurve, Training, train
 from fair_envs.envs.fraud import params as fraud
+from fair_envs.envs.fraud.policies import AboveAmount
 from fair_envs.envs.hiring import params as hiring
+from fair_envs.envs.hiring.policies import Graduates
 from fair_envs.evaluation import Stochastic
 from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold, column_of
 from fair_envs.experiments.jobs import Job
@@ -377,26 +379,6 @@ class AllButNorthAmerica(Decider):
         return found
 
 
-class AboveAmount(Decider):
-    """Accepts every payment up to an amount.
-
-    Args:
-        env: The environment.
-        amount: The amount.
-    """
-
-    def __init__(self, env: Any, amount: float) -> None:
-        super().__init__(env)
-        self._amount = column_of(self.rules, "amount")
-        self._limit = amount / LARGEST_AMOUNT
-
-    def chosen(self, observation: NDArray[Any]) -> Flags:
-        """Return the lanes with a payment of at most the amount."""
-        found: Flags = observation[:, self._amount] <= self._limit
-        return found
-
-
-LARGEST_AMOUNT = 8000.0  # the unit of observed amounts
 RANDOM, IDENTICAL = "random", "identical random policies"
 SCRIPTED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
     "hiring": {
@@ -405,6 +387,8 @@ SCRIPTED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
         RANDOM: Random,
         "correct decision": Correct,
         "hires from a goodness of 0.7": partial(Threshold, threshold=0.7),
+        "hires with a degree": Graduates,
+        "hires with an extra degree": partial(Graduates, extra=True),
         "hires qualified men, no women": QualifiedMen,
     },
     "fraud": {
@@ -417,6 +401,9 @@ SCRIPTED: Mapping[World, Mapping[str, Callable[[Any], Stochastic]]] = {
     },
 }
 """Policies that need no training; some of them use hidden information."""
+
+UNPLANNED = ("hires with a degree", "hires with an extra degree")
+"""Those that were added when results were known. They do not count for the span."""
 
 CONSTANT: Mapping[World, tuple[str, ...]] = {
     "hiring": ("always hires", "never hires"),

@@ -19,6 +19,7 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     INDIVIDUAL,
     PUBLISHED_CSC,
     PUBLISHED_IF,
+    UNPLANNED,
 )
 from fair_envs.reproduction.cimpean2025.plays import GROUP_NOTIONS, acted
 from fair_envs.reproduction.cimpean2025.published import (
@@ -362,7 +363,7 @@ _OF_TASKS = (
     "learning is tested. *Same seeds*: the mean difference over seeds, whose tests draw from the same random numbers. "
     "In fraud detection, the test episodes are the same; in hiring, most of them are, because a history is filled by "
     "a number of decisions, and episodes differ in length. This comparison was not planned. Gaps are in the correct "
-    "history."
+    f"history. Added when results were known, and without effect on the span: {', '.join(UNPLANNED)}."
 )
 _OF_GROUPS = (
     "Signed differences between the groups, from the decisions of both tests (PCN: of the most rewarded policy, in "
