@@ -142,10 +142,17 @@ def history(steps: int = 5_000) -> dict[str, float]:
         action = (observation[:, gender] == 0).astype(np.int64)
         observation, _, _, _, info = env.step(action)
         women.append(info["fair_sensitive"][:, 0] == 1)
-        hired.append(info["fair_action"] == 1)
+        hired.append(info["fair_action"])
     env.close()
-    woman, chosen = np.array(women), np.array(hired).reshape(np.shape(women))
-    return {"paired with the applicant": gap(woman, chosen), "paired with the next one": gap(woman[1:], chosen[:-1])}
+    woman, chosen = np.array(women), np.array(hired) == 1
+    real = np.array(hired) >= 0  # -1 in the steps that begin an episode
+    both = real[1:] & real[:-1]
+    rng = np.random.default_rng(0)
+    return {
+        "paired with the applicant": gap(woman[real], chosen[real]),
+        "paired with the next one": gap(woman[1:][both], chosen[:-1][both]),
+        "noise floor": float(np.mean([gap(rng.permuted(woman[real]), chosen[real]) for _ in range(20)])),
+    }
 
 
 def gap(woman: Any, hired: Any) -> float:

@@ -156,7 +156,7 @@ def findings() -> dict[str, Any]:
 
 def test_a_misaligned_history_does_not_show_that_only_men_are_hired(findings: dict[str, Any]) -> None:
     found = findings["history"](steps=3_200)
-    assert found["paired with the applicant"] > 0.9 and found["paired with the next one"] < 0.1
+    assert found["paired with the applicant"] == 1 and found["paired with the next one"] < 0.1
 
 
 def test_dealt_roles_are_fair_at_no_cost(findings: dict[str, Any]) -> None:
