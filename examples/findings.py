@@ -15,7 +15,10 @@ import numpy as np
 
 import fair_envs
 from fair_envs.assessment import Evaluation
+from fair_envs.envs.hiring.policies import Graduates
 from fair_envs.envs.pursuit.policies import Greedy, ShuffledRoles
+from fair_envs.evaluation import LanesWorld, begun, rollout
+from fair_envs.evaluation.deciders import Correct, Never
 from fair_envs.metrics.rates import Parts, Rate, Step
 from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import Task, task_of
@@ -160,8 +163,25 @@ def gap(woman: Any, hired: Any) -> float:
     return float(abs(hired[~woman].mean() - hired[woman].mean()))
 
 
+def quota(episodes: int = 64) -> dict[str, float]:
+    """Where an episode ends with the hundredth hire, its sum of rewards favours strict rules."""
+    rules = fair_envs.make_rules("FairHiring-v0", leaving=False)
+    found = {}
+    for name, policy in {
+        "hires the qualified": Correct(rules),
+        "hires with an extra degree": Graduates(rules, extra=True),
+        "never hires": Never(rules),
+    }.items():
+        world = LanesWorld(begun(rules, TEST_SEEDS + np.arange(episodes, dtype=np.uint64)))
+        rewards = [step.reward[step.active, 0] for step in rollout(world, policy)]
+        total = sum(map(np.sum, rewards))
+        found[f"{name}, per episode"] = total / episodes
+        found[f"{name}, per step"] = total / sum(map(len, rewards))
+    return found
+
+
 FINDINGS: dict[str, Callable[[], dict[str, Any]]] = {
-    own.__name__: own for own in (observation, history, roles, incidents, vaccines, penalty, welfare, rule)
+    own.__name__: own for own in (observation, history, roles, incidents, vaccines, penalty, welfare, rule, quota)
 }
 
 

@@ -159,6 +159,14 @@ def test_a_misaligned_history_does_not_show_that_only_men_are_hired(findings: di
     assert found["paired with the applicant"] == 1 and found["paired with the next one"] < 0.1
 
 
+def test_the_order_of_rules_in_hiring_depends_on_what_is_summed(findings: dict[str, Any]) -> None:
+    found = findings["quota"](episodes=16)
+    names = ("hires the qualified", "hires with an extra degree", "never hires")
+    for what, order in (("per episode", (1, 2, 0)), ("per step", (0, 1, 2))):
+        values = [found[f"{names[k]}, {what}"] for k in order]
+        assert values == sorted(values, reverse=True)
+
+
 def test_dealt_roles_are_fair_at_no_cost(findings: dict[str, Any]) -> None:
     found = findings["roles"]()
     assert found["one hunter"].gap.value == 1 and found["one hunter"].gap.beyond_noise
