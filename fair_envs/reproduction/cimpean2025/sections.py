@@ -357,7 +357,8 @@ class Sections(Arms):
 
 
 _OF_TASKS = (
-    "Policies that are trained: the most rewarded one of the first test, in the second test; others: both tests. "
+    "Policies that are trained: the most rewarded one of the first test, in the second test; others: both tests. PCN: "
+    "with HEOM (the claim that fraud is harder takes the most rewarded policy of all three distances). "
     "*Seeds that reach it*: half of the span, more than the best constant policy in the tests of the same seed, and "
     "both decisions in at least 1 % of the cases. *Minus the best constant policy*: Welch's interval, with which "
     "learning is tested. *Same seeds*: the mean difference over seeds, whose tests draw from the same random numbers. "
