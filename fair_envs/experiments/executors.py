@@ -36,7 +36,7 @@ EngineName = Literal["processes", "ray"]
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 DEATHS = 3  # worker deaths after which a cell counts as failed
 DIED = f"DeadWorkerError: its worker died {DEATHS} times; is there enough memory?"
-CLEANING = 10.0  # seconds for an interrupted worker to remove unfinished work, also on a busy disk
+CLEANING = 2.0  # seconds for an interrupted worker to remove unfinished work
 ANSWER = 10.0  # seconds for a cluster's address to answer
 
 
