@@ -19,6 +19,7 @@ from fair_envs.envs.hiring.policies import Graduates
 from fair_envs.envs.pursuit.policies import Greedy, ShuffledRoles
 from fair_envs.evaluation import LanesWorld, begun, rollout
 from fair_envs.evaluation.deciders import Correct, Never
+from fair_envs.metrics.inference import noise_floor
 from fair_envs.metrics.rates import Parts, Rate, Step
 from fair_envs.support.seeds import TEST_SEEDS
 from fair_envs.tasks import Task, task_of
@@ -150,11 +151,10 @@ def history(steps: int = 5_000) -> dict[str, float]:
     woman, chosen = np.array(women), np.array(hired) == 1
     real = np.array(hired) >= 0  # -1 in the steps that begin an episode
     both = real[1:] & real[:-1]
-    rng = np.random.default_rng(0)
     return {
         "paired with the applicant": gap(woman[real], chosen[real]),
         "paired with the next one": gap(woman[1:][both], chosen[:-1][both]),
-        "noise floor": float(np.mean([gap(rng.permuted(woman[real]), chosen[real]) for _ in range(20)])),
+        "noise floor": noise_floor(lambda dealt: np.array([gap(dealt[0], chosen[real])]), woman[np.newaxis, real]),
     }
 
 

@@ -157,6 +157,7 @@ def findings() -> dict[str, Any]:
 def test_a_misaligned_history_does_not_show_that_only_men_are_hired(findings: dict[str, Any]) -> None:
     found = findings["history"](steps=3_200)
     assert found["paired with the applicant"] == 1 and found["paired with the next one"] < 0.1
+    assert 0 < found["noise floor"] < 0.1
 
 
 def test_the_order_of_rules_in_hiring_depends_on_what_is_summed(findings: dict[str, Any]) -> None:
