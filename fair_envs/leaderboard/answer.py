@@ -10,7 +10,7 @@ import numpy as np
 
 from fair_envs.experiments import tables
 from fair_envs.leaderboard.jobs import AGAIN, ArmKey
-from fair_envs.leaderboard.scores import LEARNED, Dominated, Levelling, Score, TaskBoard
+from fair_envs.leaderboard.scores import Dominated, Levelling, Score, TaskBoard
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
@@ -36,7 +36,7 @@ class Answer:
         if not boards:
             return []
         unscored = [board for board in boards if board.unscored]
-        found = [f"**Where does a simple rule do about as well?** {' '.join(self._rules())}"]
+        found = [f"**Where does a simple rule do about as well?** {self._rules()}"]
         if not self.standing.contenders:
             found.append("No task has scores." if len(unscored) == len(boards) else "No method has scores.")
         elif not self._score.area.value > 0:
@@ -45,17 +45,43 @@ class Answer:
             found += self._of_methods()
         if unscored:
             found.append(_unscored(unscored))
-        cautions = {board.env_id: task_of(board.env_id).caution for board in boards}
-        if told := [f"{env_id}: {caution}" for env_id, caution in cautions.items() if caution]:
-            found.append(f"**What do good numbers not show?** {' '.join(told)}")
+        if cautioned := [board.env_id for board in boards if task_of(board.env_id).caution]:
+            found.append(
+                f"**What do good numbers not show?** They can mislead on {', '.join(cautioned)}: the sections of these "
+                "tasks say why."
+            )
         return found
 
     def details(self) -> list[str]:
         """Return what the short answer leaves out."""
-        found = [*self._other_methods()] if self.standing.contenders else []
-        if ahead := [f"{board.env_id}{board.behind_rule()}" for board in self._ahead]:
-            found.append(f"**PPO against rules.** Above random, PPO reaches less than a rule on {', '.join(ahead)}.")
-        return [*found, self._dominating()] if self.standing.boards else []
+        found = [*self._of_all_methods()] if self.standing.contenders else []
+        return [*found, *self._unequal_rules()]
+
+    def rules_table(self) -> str:
+        """Return how simple rules do beside trained policies on each task."""
+        header = ["task", "scores", "best trained policy", "rules that do about as well", "PPO, above random"]
+        header += ["rule that is at least as good for everyone"]
+        rows: list[list[tables.Cell]] = []
+        for board in self.standing.boards:
+            name, found = self._dominated.get(board.env_id, ("", None))
+            rows.append(
+                [
+                    board.env_id,
+                    "no" if board.unscored else "yes",
+                    f"`{arm_text(board.best_trained)}`",
+                    as_code(board.matched),
+                    board.behind_rule() or "no rule performs better",
+                    f"`{name}`: {found.arms} of {found.of} ({found.shown})" if found else "",
+                ]
+            )
+        return (
+            f"{tables.markdown(header, rows)}\n\n"
+            "By means over seeds. No rule here knows the truth about people. *Best trained policy*: on tasks without "
+            "scores, the one with the highest performance, whatever its gap. *About as well*: about its performance "
+            "and gap, or better ones. *At least as good for everyone*: than how many of the trained policies (methods "
+            "and strengths) the rule performs at least as well, and gives every group at least as much; in brackets, "
+            "for how many of them it is shown to perform better."
+        )
 
     # In short ---------------------------------------------------------------------------------------------------------
 
@@ -76,36 +102,35 @@ class Answer:
         name, score, standing = self._first, self._score, self.standing
         tasks = f"over {score.tasks} tasks" if score.tasks > 1 else "on one task"
         again = standing.scores.get(AGAIN)
-        own = "" if again is None else f" (PPO with other seeds has {again.area.value:.2f}: worse runs count as 0)"
-        which = (
-            f"**Which method?** If you can try several strengths on your own problem, begin with `{name}`: its mean "
-            f"area is {_short(score.area)} {tasks}. The *area* says how much of PPO's gap is closed, and how much "
-            f"performance kept: it is 0 for the means of reward-only PPO{own}, and 1 for PPO's performance without a "
-            "gap."
-        )
+        own = "" if again is None else f" (PPO with other seeds: {again.area.value:.2f}, since worse runs count as 0)"
+        which = f"`{name}`, if you can try several strengths: its mean area is {_short(score.area)} {tasks}. "
         if steady := standing.steady:
-            one, close = standing.contenders[steady], standing.steady_rivals
-            strength = "" if one.steadiest is None else f" with the strength {one.steadiest:g}"
-            pairs = f"corrected for all {standing.pairs_of_one} pairs of methods with a strength"
-            others = f"; not clearly worse: {as_code(close)}, {pairs}" if close else ""
-            which += f" If you must use one strength for all tasks, use `{steady}`{strength} "
-            which += f"(area {one.area_of_one.value:.2f}{others})."
-        yield which
+            which += f"With one strength for all tasks, {self._steady(steady)}. "
+        yield (
+            f"**Which method?** {which}The *area* says how much of PPO's gap is closed, and how much performance is "
+            f"kept: it is 0 for PPO's means{own}, and 1 for PPO's performance without a gap."
+        )
         yield f"**How sure is that?** {' '.join(self._sure())}"
         yield (
             f"**What does it cost?** With `{name}`, performance is {_span(score, 'performance')} (random 0 %, PPO 100 "
             f"%). The gap above noise is {_span(score, 'unfairness')} (none 0 %, PPO's 100 %)."
         )
         changes = {env_id: one.levels for env_id, one in score.of_tasks.items()}
+        lost = [env_id for env_id, told in self._without_scores().items() if "loses" in told]
         yield (
-            f"**Who pays?** With `{name}` instead of PPO, by 95 % intervals over seeds (not corrected for their "
-            f"number), the group that is worst off {_changed(changes, 'worst')}; the group that is best off "
-            f"{_changed(changes, 'best')}.{self._without_scores()}"
+            f"**Who pays?** With `{name}` instead of PPO, the worst-off group {_changed(changes, 'worst')}; the "
+            f"best-off group {_changed(changes, 'best')} (95 % intervals over seeds, not corrected)."
+            + (f" On tasks without scores, some strengths make a group worse off: {', '.join(lost)}." if lost else "")
         )
 
-    def _without_scores(self) -> str:
-        """Return with which strengths of the first method a group gains or loses on tasks without scores."""
-        found = []
+    def _steady(self, name: str) -> str:
+        """Return the method with the largest area with one strength for all tasks, with the strength and the area."""
+        own = self.standing.contenders[name]
+        return f"`{name}`{strength_text(own.steadiest, before=' with ')} (area {own.area_of_one.value:.2f})"
+
+    def _without_scores(self) -> dict[str, str]:
+        """Return with which strengths of the first method a group gains or loses, by task without scores."""
+        found = {}
         for board in self.standing.boards:
             if board.unscored and (arms := board.of(self._first)):
                 changes = {key: board.levelling(arm) for key, arm in arms.items()}
@@ -114,34 +139,29 @@ class Answer:
                     for side, (word, turn) in product(Levelling._fields, (("gains", 1), ("loses", -1)))
                     if (turned := [key for key, one in changes.items() if _turn(getattr(one, side)) == turn])
                 ]
-                found.append(f"{board.env_id}: {', '.join(told) or 'no clear change'}")
-        return f" On tasks without scores: {'; '.join(found)}." if found else ""
+                found[board.env_id] = ", ".join(told) or "no clear change"
+        return found
 
     def _sure(self) -> Iterator[str]:
         """Yield how sure it is that the first method is the best one."""
         standing, boards = self.standing, self.standing.boards
-        pairs = f"corrected for all {standing.pairs} pairs of methods"
         if standing.rivals:
-            yield f"Not clearly worse than `{self._first}`: {as_code(standing.rivals)} ({pairs})."
+            yield f"Not clearly worse than `{self._first}`: {as_code(standing.rivals)}."
         elif len(standing.ranked) > 1:
-            yield f"All other ranked methods are clearly worse ({pairs})."
-        if others := self._of_other_tasks():
-            yield f"With other tasks, another method is first: {', '.join(others)}."
-        alone = [board.env_id for board in boards if board.env_id in self._score.of_tasks and not board.matched]
-        if 0 < len(alone) < self._score.tasks:
-            largest = [f"`{name}` {area:.2f}" for name, area in [*standing.areas_on(alone).items()][:FEW]]
-            yield (
-                f"On the tasks with scores where no simple rule does as well ({', '.join(alone)}), the largest areas "
-                f"are: {', '.join(largest)}."
-            )
+            yield "All other ranked methods are clearly worse."
+        if close := len(standing.steady_rivals):
+            noun = "method is" if close == 1 else "methods are"
+            yield f"With one strength, {close} other {noun} not clearly worse than `{standing.steady}`."
+        if others := dict.fromkeys(name for name, _ in self._of_other_tasks()):
+            yield f"With one task more or less, another method can be first: {as_code(others)}."
         several = [board for board in boards if task_of(board.env_id).rules().multi_agent]
         if several and all(board.unscored for board in several):
             yield "No task with several agents has scores, so the areas are about single decision-makers."
         seeds = " or ".join(map(str, sorted({board.reward_only.seeds for board in boards})))
         yield f"Intervals are about {seeds} training seeds; they do not say what happens on other tasks."
 
-    def _of_other_tasks(self) -> list[str]:
-        """Return which method is first without a task, or with a task that has no scores, where it is another one."""
+    def _of_other_tasks(self) -> list[tuple[str, str]]:
+        """Return which method is first, and where: without a task, or with one that has no scores."""
         tasks, found = list(self._score.of_tasks), []
         changed = [("without", env_id, [one for one in tasks if one != env_id]) for env_id in tasks if len(tasks) > 2]
         more = [board.env_id for board in self.standing.boards if board.unscored and board.has_areas]
@@ -150,40 +170,34 @@ class Answer:
             areas = self.standing.areas_on(of)
             first = next(iter(areas), self._first)
             if first != self._first and self._first in areas:
-                found.append(
-                    f"`{first}` {word} {env_id} ({areas[first]:.2f}; `{self._first}` {areas[self._first]:.2f})"
-                )
+                told = f"`{first}` {word} {env_id} ({areas[first]:.2f}; `{self._first}` {areas[self._first]:.2f})"
+                found.append((first, told))
         return found
 
-    def _rules(self) -> Iterator[str]:
-        """Yield where simple rules do about as well as the best trained method, or better than others."""
-        boards = [board for board in self.standing.boards if board.matched]
-        scored = [_with_rules(board) for board in boards if not board.unscored]
-        others = [_with_rules(board) for board in boards if board.unscored]
-        told = [", ".join(scored)] if scored else []
-        if others:
-            told.append(
-                "on tasks without scores, where the trained policy with the highest performance counts as the best, "
-                f"whatever its gap: {', '.join(others)}"
-            )
-        yield (
-            f"{self._on(boards)}, a scripted rule without access to the truth about people has about the performance "
-            "and the gap of the best trained method, or better ones"
-            + (f" (the rule; the best): {'; '.join(told)}." if told else ".")
+    def _rules(self) -> str:
+        """Return on how many tasks simple rules do about as well as the best trained policy, or better than PPO."""
+        text = (
+            f"{self._on([board for board in self.standing.boards if board.matched])}, a scripted rule, which does not "
+            "know the truth about people, has about the performance and the gap of the best trained policy, or better "
+            "ones."
         )
-        matched = {board.env_id for board in boards}
-        most = {env_id: name for env_id, (name, found) in self._dominated.items() if found.arms == found.of}
+        if ahead := [board for board in self.standing.boards if board.behind_rule()]:
+            shown = sum(board.shown_behind for board in ahead)
+            text += f" {self._on(ahead)}, a rule performs better than PPO (shown on {shown})."
+        return text
+
+    def _unequal_rules(self) -> Iterator[str]:
+        """Yield which rules are at least as good for everyone as every trained policy, but with a larger gap."""
         for board in self.standing.boards:
-            best = board.arms[board.best_trained]
-            if board.env_id in most and board.env_id not in matched and not np.isnan(best.values("gap").mean()):
+            name, found = self._dominated.get(board.env_id, ("", None))
+            if not found or found.arms < found.of or board.matched:
+                continue
+            if not np.isnan(board.arms[board.best_trained].values("gap").mean()):
                 yield (
-                    f"On {board.env_id}, `{most[board.env_id]}` performs at least as well as every trained policy and "
-                    "gives every group at least as much, but with a larger gap than the best "
+                    f"**A rule with a larger gap.** On {board.env_id}, `{name}` performs at least as well as every "
+                    "trained policy and gives every group at least as much, but with a larger gap than the best "
                     f"(`{arm_text(board.best_trained)}`), by means over seeds."
                 )
-        if ahead := self._ahead:
-            shown = sum(board.shown_behind for board in ahead)
-            yield f"{self._on(ahead)}, PPO itself performs worse than a rule (shown on {shown})."
 
     @cached_property
     def _dominated(self) -> dict[str, tuple[str, Dominated]]:
@@ -193,25 +207,34 @@ class Answer:
             env_id: max(rules.items(), key=lambda item: item[1].arms) for env_id, rules in of_tasks.items() if rules
         }
 
-    @cached_property
-    def _ahead(self) -> list[TaskBoard]:
-        """The tasks on which PPO performs worse than a rule, by means over seeds."""
-        return [board for board in self.standing.boards if board.behind_rule()]
-
     # In detail --------------------------------------------------------------------------------------------------------
 
-    def _other_methods(self) -> Iterator[str]:
-        """Yield how the first method and others do on single tasks and with one strength."""
+    def _of_all_methods(self) -> Iterator[str]:
+        """Yield how methods do on single tasks, with one strength, and with other tasks, and which have no scores."""
         standing, name, score = self.standing, self._first, self._score
         by_task = f"**By task.** The area of `{name}` is {_span(score, 'area')}."
         if standing.rivals:
             lowest = ", ".join(f"`{one}` ({_end(standing.contenders[one], 'area', min)})" for one in standing.rivals)
             by_task += f" Of the methods that are not clearly worse, the lowest areas are: {lowest}."
-        yield by_task
+        yield f"{by_task} *Clearly*: corrected for all {standing.pairs} pairs of methods."
         if steady := standing.steady:
             own, *others = (f"`{one}` {_one(standing.contenders[one])}" for one in (steady, *standing.steady_rivals))
-            text = f"**One strength for all tasks.** {own}"
-            yield f"{text}; not clearly worse: {', '.join(others)}." if others else f"{text}."
+            close = (
+                f"; not clearly worse, corrected for all {standing.pairs_of_one} pairs of methods with a strength: "
+                f"{', '.join(others)}"
+            )
+            yield f"**One strength for all tasks.** {own}{close if others else ''}."
+        if changed := ", ".join(told for _, told in self._of_other_tasks()):
+            yield f"**With other tasks**, another method is first: {changed}."
+        alone = [board.env_id for board in standing.boards if board.env_id in score.of_tasks and not board.matched]
+        if 0 < len(alone) < score.tasks:
+            largest = [f"`{one}` {area:.2f}" for one, area in [*standing.areas_on(alone).items()][:FEW]]
+            yield (
+                f"**Where no simple rule does as well** ({', '.join(alone)}, of the tasks with scores), the largest "
+                f"areas are: {', '.join(largest)}."
+            )
+        if changes := "; ".join(f"{env_id}: {told}" for env_id, told in self._without_scores().items()):
+            yield f"**Who pays on tasks without scores**, with `{name}` instead of PPO: {changes}."
         if fewer := [other for other in standing.contenders if other not in standing.ranked]:
             better = [other for other in fewer if standing.behind[other].value < 0]
             yield f"**Not ranked**, because they run on fewer tasks: {as_code(fewer)}" + (
@@ -221,25 +244,12 @@ class Answer:
         if without := [one for one in known if one not in standing.contenders]:
             yield f"**No scores**, because they only run on tasks without scores: {as_code(without)}."
 
-    def _dominating(self) -> str:
-        """Return where a simple rule is better for everyone than trained arms."""
-        found = [
-            f"{env_id} (`{name}`: {most.arms} of {most.of}, {most.shown} shown)"
-            for env_id, (name, most) in self._dominated.items()
-        ]
-        return (
-            f"**Where is a simple rule at least as good for everyone?** {self._on(found)}, a scripted "
-            "rule performs at least as well as some trained policies (methods and strengths) and gives every group at "
-            "least as much, by means over seeds; *shown*: by intervals, it performs better"
-            + (f": {'; '.join(found)}." if found else ".")
-        )
-
 
 def _unscored(boards: Iterable[TaskBoard]) -> str:
     """Return which tasks have no scores, by the reason."""
     reasons: dict[str, list[str]] = {}
     for board in boards:
-        reasons.setdefault(board.unscored, []).append(f"{board.env_id}{board.behind_rule(below=LEARNED)}")
+        reasons.setdefault(board.unscored, []).append(board.env_id)
     told = (f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
     return f"**Which tasks have no scores?** {'; '.join(told)}."
 
@@ -283,11 +293,6 @@ def _with(keys: Iterable[ArmKey]) -> str:
     """Return the strengths of arms, as the end of a sentence."""
     found = [strength for key in keys if (strength := strength_text(key.strength))]
     return f" with {' and '.join(found)}" if found else ""
-
-
-def _with_rules(board: TaskBoard) -> str:
-    """Return a task, the rules that do about as well as its best trained arm, and this arm."""
-    return f"{board.env_id} ({as_code(board.matched)}; `{arm_text(board.best_trained)}`)"
 
 
 def arm_text(key: ArmKey) -> str:

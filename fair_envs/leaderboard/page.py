@@ -185,6 +185,9 @@ class Page:
         yield "\n".join(f"* {line}" for line in self.lines())
         if self.standing.contenders:
             yield f"![Scores of the methods](scores.png)\n\n{SCORES_CAPTION}"
+        if self.boards:
+            yield "## Rules beside methods"
+            yield self.answer.rules_table()
         if details := self.answer.details():
             yield "## In more detail"
             yield "\n".join(f"* {line}" for line in details)
@@ -211,7 +214,9 @@ class Page:
         )
         for board in self.boards:
             yield f"## {board.env_id}"
-            why = f"**No scores: {board.unscored}{board.behind_rule(below=LEARNED)}.**" if board.unscored else ""
+            behind = board.behind_rule(below=LEARNED)
+            reached = f" ({behind})" if behind else ""
+            why = f"**No scores: {board.unscored}{reached}.**" if board.unscored else ""
             task = task_of(board.env_id)
             yield " ".join(filter(None, [task.summary, task.caution, why]))
             yield " ".join(f"*{name.capitalize()}*: {text}." for name, text in measured(task, task.rules()))

@@ -141,8 +141,8 @@ class TaskBoard:
         return bool(self.best_rule) and self.rules[self.best_rule].minus(self.reward_only, "performance").low > 0
 
     def behind_rule(self, *, below: float = 1.0) -> str:
-        """Return how much of the best rule the reward-only method reaches, in brackets; "": it reaches ``below``."""
-        return f" ({100 * self.learned:.0f} % of `{self.best_rule}`)" if self.learned < below else ""
+        """Return how much of the best rule the reward-only method reaches; "": it reaches ``below``."""
+        return f"{100 * self.learned:.0f} % of `{self.best_rule}`" if self.learned < below else ""
 
     @property
     def base(self) -> Floats:
