@@ -1,18 +1,21 @@
 """The leaderboard's figures: the scores of the methods, and performance against the gap on each task."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fair_envs.assessment.plots import INK, dot_plot, save_figure, subplots
+from fair_envs.assessment.plots import BLUE, INK, PALE, dot_plot, save_figure, subplots
 from fair_envs.leaderboard.jobs import RANDOM, REWARD_ONLY
 from fair_envs.leaderboard.rows import BOUND, Row
 from fair_envs.leaderboard.scores import Score, TaskBoard, TaskScore
 from fair_envs.metrics import Estimate
 
-LINES = ("o-", "s--", "^:")  # markers and lines of methods; the colours repeat after ten
+COLUMNS = 5  # panels of a task in a row
+MARKS = "Dx*^svPph<>8"  # of PPO, random and the rules
+LOOK: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "elinewidth": 0.6}
 
 
 def draw_scores(found: Mapping[str, Score], path: Path) -> None:
@@ -47,40 +50,51 @@ def draw_tasks(
 
 
 def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
-    """Save performance against the gap: a line for each method through its strengths, and dots for other policies.
+    """Save performance against the gap, with a panel for each method; other methods are pale.
 
-    Where the task has scores, a second panel enlarges the surroundings of the reward-only method.
+    All panels have the same axes and policies without training. On tasks with scores, the axes are the surroundings of
+    the reward-only method, and a title says how many strengths are outside.
     """
-    panels = 1 if board.unscored else 2
-    figure, axes = subplots(panels, columns=panels, size=(3 / panels + 4.5, 4.8))
-    for axis in axes.flat:
-        _draw_rows(axis, board, rows)
-        axis.set(xlabel="gap between groups (0 is fair; grey: noise floor)", ylabel="performance", title=board.env_id)
-    if panels == 2:
-        axes.flat[-1].set(**_near(board, rows), title="around the reward-only method")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", fontsize="small")
+    methods = board.methods or [""]
+    figure, axes = subplots(len(methods), columns=COLUMNS, size=(2.7, 2.3), sharex=True, sharey=True)
+    trained = [row for row in rows if row.key.name in board.methods]
+    near = None if board.unscored else _near(board, rows)
+    for axis, method in zip(axes.flat, methods, strict=False):
+        own = [row for row in trained if row.key.name == method]
+        others = _bars([row for row in trained if row not in own])
+        axis.plot(others["x"], others["y"], "o", color=PALE, markersize=3)
+        _draw_reference(axis, board, rows)
+        path_of = _bars(own)
+        axis.plot(path_of["x"], path_of["y"], color=BLUE, linewidth=1.2)
+        for k, row in enumerate(own):  # from weak to strong
+            axis.errorbar(**_bars([row]), fmt="o", color=BLUE, **{**LOOK, "markersize": 3 + 2 * k})
+        outside = 0 if near is None else sum(not _inside(row, near) for row in own)
+        axis.set_title(f"{method} ({outside} of {len(own)} outside)" if outside else method, fontsize="medium")
+    if near is not None:
+        axes.flat[0].set(**near)
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    figure.supxlabel("gap between groups (0 is fair; grey: noise floor)")
+    figure.supylabel("performance")
     save_figure(figure, path)
 
 
-def _draw_rows(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
-    """Draw the rows of a task with their intervals."""
-    look: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "elinewidth": 0.6}
-    styles = {method: {"fmt": LINES[k // 10 % 3], "color": f"C{k % 10}"} for k, method in enumerate(board.methods)}
-    for method, style in {**styles, REWARD_ONLY: {"fmt": "D", "color": INK}}.items():
-        own = [row for row in rows if row.key.name == method]
-        axis.errorbar(**_bars(own), label=method, **look, **style)
-    entries = {key.name for key in board.entries}
-    others = [row for row in rows if row.key.name in (RANDOM, *board.distinct_rules, *board.bounds, *entries)]
-    for k, row in enumerate(others):
-        name, bars = row.key.name, _bars([row])
-        axis.errorbar(**bars, fmt="x" if name == RANDOM else "*", color=INK, **{**look, "markersize": 8})
-        text = name + (f" ({BOUND})" if name in board.bounds else "")
-        below = 4 if k % 2 else -11  # so that neighbouring names do not overlap
-        place = bars["x"][0], bars["y"][0]
-        axis.annotate(text, place, xytext=(5, below), textcoords="offset points", fontsize=8)
+def _draw_reference(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
+    """Draw the reward-only method, the policies without training and those from outside, each with its mark."""
+    names = [REWARD_ONLY, RANDOM, *board.distinct_rules, *board.bounds, *(key.name for key in board.entries)]
+    for name, mark in zip(dict.fromkeys(names), cycle(MARKS)):
+        own = [row for row in rows if row.key.name == name]
+        label = name + (f" ({BOUND})" if name in board.bounds else "")
+        axis.errorbar(**_bars(own), fmt=mark, color=INK, fillstyle="none", label=label, **{**LOOK, "markersize": 6})
     floors: list[Any] = [row.cells["noise floor"] for row in rows if row.key not in board.entries]
     axis.axvspan(0, np.nanmean(floors), color="#eeeeee", zorder=0)
+
+
+def _inside(row: Row, limits: Mapping[str, tuple[float, float]]) -> bool:
+    """Return whether the point of a row is within the limits of a panel."""
+    return all(
+        low <= row.cells[title].value <= high  # type: ignore[union-attr]
+        for title, (low, high) in zip(("gap", "performance"), limits.values(), strict=True)
+    )
 
 
 def _bars(rows: Sequence[Row]) -> dict[str, Any]:

@@ -55,9 +55,9 @@ CHANGES_CAPTION = (
     "not gain, a method levels down."
 )
 TASK_CAPTION = (
-    "Better is up (performance) and to the left (a smaller gap). A line joins the strengths of a method, from weak to "
-    "strong as in the table; bars are 95 % intervals over seeds. Diamond: reward-only PPO. Stars: scripted rules. "
-    "Cross: random decisions. Grey: gaps that chance gives."
+    "Better is up (performance) and to the left (a smaller gap). Blue: a method, with a larger dot for a greater "
+    "strength and 95 % intervals over seeds; pale: the other methods. Diamond: reward-only PPO. Grey: gaps that chance "
+    "gives. On tasks with scores, only the surroundings of PPO are shown."
 )
 PASSED = {True: "yes", False: "**no**", None: "not applicable"}
 
