@@ -93,10 +93,11 @@ def scripted_in(task: Task, rules: Any) -> list[str]:
 
     A variant may have none of them, and a policy may need something that other parameters do not let it observe.
     """
-    return [name for name in task.scripted if ":" in name or _can_play(name, rules)]
+    return [name for name in task.scripted if ":" in name or can_play(name, rules)]
 
 
-def _can_play(name: str, rules: Any) -> bool:
+def can_play(name: str, rules: Any) -> bool:
+    """Return whether a scripted policy can play with these rules."""
     try:
         scripted(rules, name)
     except ValueError:

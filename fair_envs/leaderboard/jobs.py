@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 from fair_envs.assessment import Evaluation, evaluate
-from fair_envs.assessment.policies import scripted_in
+from fair_envs.assessment.policies import can_play, scripted_in
 from fair_envs.evaluation import as_policy
 from fair_envs.evaluation.deciders import Rejecting
 from fair_envs.experiments.jobs import RECORD, Job
@@ -39,6 +39,7 @@ REJECTED = {PLANTED: 1.0, PARTIAL: 0.3}
 
 RANDOM = "random"
 CONSTANT = "constant "  # prefix of the policies that always take one action
+MOST_CONSTANTS = 24  # actions of which each has a constant policy
 SHUFFLES = 50  # relabellings of a noise floor
 AGAIN_SEEDS = 1000  # first seed of `AGAIN`
 RATE_OF = "rate of "  # prefix of the columns with the rates of groups
@@ -300,12 +301,15 @@ def cells(scale: Scale) -> dict[ArmKey, list[Cell]]:
 def untrained(env_id: str, rules: Any) -> list[str]:
     """Return the names of the policies without training: random, constant and scripted ones, and planted biases.
 
-    Constant policies take the first or the last of an individual's discrete actions; `REJECTED` are only there if a
-    bias can be planted.
+    There is a constant policy for each of an individual's discrete actions, or for the first and the last one if they
+    are more than `MOST_CONSTANTS`. Scripted policies are those of the task, and all others of the environment that can
+    play. `REJECTED` are only there if a bias can be planted.
     """
-    space = rules.action_space(rules.params)
-    constant = [f"{CONSTANT}{action}" for action in (0, space.n - 1)] if isinstance(space, gym.spaces.Discrete) else []
-    return [RANDOM, *constant, *scripted_in(task_of(env_id), rules), *(REJECTED if can_plant(rules) else ())]
+    space, scripted = rules.action_space(rules.params), scripted_in(task_of(env_id), rules)
+    actions = range(space.n) if isinstance(space, gym.spaces.Discrete) else []
+    constant = [f"{CONSTANT}{k}" for k in (actions if len(actions) <= MOST_CONSTANTS else (0, actions[-1]))]
+    others = [name for name in rules.policies if name not in scripted and can_play(name, rules)]
+    return [RANDOM, *constant, *scripted, *others, *(REJECTED if can_plant(rules) else ())]
 
 
 def trainings(scale: Scale, env_id: str) -> Iterator[tuple[ArmKey, dict[str, Any]]]:

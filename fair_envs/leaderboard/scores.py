@@ -501,10 +501,11 @@ def boards_of(arms: Mapping[ArmKey, Arm]) -> list[TaskBoard]:
     for env_id in dict.fromkeys(key.env_id for key in arms):
         own = {key: arm for key, arm in arms.items() if key.env_id == env_id}
         task = task_of(env_id)
-        known = (RANDOM, *REJECTED, *task.scripted)
-        names = [key.name for key in own if key.name in known or key.name.startswith(CONSTANT)]
         rules: Any = task.rules()
-        bounds = {name for name in names if name in task.scripted and scripted(rules, name).uses_truth}
+        policies = {*task.scripted, *rules.policies}
+        known = {RANDOM, *REJECTED, *policies}
+        names = [key.name for key in own if key.name in known or key.name.startswith(CONSTANT)]
+        bounds = {name for name in names if name in policies and scripted(rules, name).uses_truth}
         if {ArmKey(env_id, RANDOM), ArmKey(env_id, REWARD_ONLY)} <= set(own):
             boards.append(TaskBoard(env_id, own, names, frozenset(bounds)))
     return boards

@@ -326,9 +326,17 @@ def test_one_network_for_all_agents_is_an_arm_of_the_reward_only_method() -> Non
     assert cell.given["parameters"]["side"] == 3
 
 
-def test_constant_policies_take_the_first_and_the_last_action(tmp_path: Path) -> None:
-    names = [key.name for key in cells_of("small") if key.env_id == "FairCollege-v0"]
-    assert {"constant 0", "constant 20"} <= set(names)
+def test_every_rule_and_every_action_of_a_few_has_a_row() -> None:
+    names: dict[str, list[str]] = {}
+    for key in cells_of("small"):
+        names.setdefault(key.env_id, []).append(key.name)
+    constant = {env_id: [name for name in of if name.startswith("constant")] for env_id, of in names.items()}
+    assert constant["FairCollege-v0"] == [f"constant {k}" for k in range(21)]
+    assert constant["FairEpidemic-v0"] == ["constant 0", "constant 34"] and constant["FairAttention-v0"] == []
+    assert {"round-robin", "proportional", "naive-matching", "matching", "fair-greedy"} <= {*names["FairAttention-v0"]}
+
+
+def test_constant_policies_take_one_action() -> None:
     shared: dict[str, Any] = {"env_id": TASK, "seed": 0, "episodes": 2, "parameters": {"horizon": 60}}
     found = {k: jobs.PolicyCell(policy=f"constant {k}", **shared).evaluation() for k in (0, 1)}
     assert [max(rate.value for rate in found[k].rates.values()) for k in (0, 1)] == [0, 1]
