@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fair_envs.experiments import tables
-from fair_envs.leaderboard.jobs import AGAIN, ArmKey
-from fair_envs.leaderboard.scores import Dominated, Levelling, Score, TaskBoard
+from fair_envs.leaderboard.jobs import ArmKey
+from fair_envs.leaderboard.scores import LEARNED, Dominated, Levelling, Score, TaskBoard
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
@@ -47,7 +47,7 @@ class Answer:
             found.append(_unscored(unscored))
         if cautioned := [board.env_id for board in boards if task_of(board.env_id).caution]:
             found.append(
-                f"**What do good numbers not show?** They can mislead on {', '.join(cautioned)}: the sections of these "
+                f"**What do good numbers not show?** They can mislead on {', '.join(cautioned)}; the sections of these "
                 "tasks say why."
             )
         return found
@@ -59,8 +59,8 @@ class Answer:
 
     def rules_table(self) -> str:
         """Return how simple rules do beside trained policies on each task."""
-        header = ["task", "scores", "best trained policy", "rules that do about as well", "PPO, above random"]
-        header += ["rule that is at least as good for everyone"]
+        header = ["task", "scores", "best trained policy", "rules that match it", "PPO's gain, of the best rule's"]
+        header += ["rule that dominates trained policies"]
         rows: list[list[tables.Cell]] = []
         for board in self.standing.boards:
             name, found = self._dominated.get(board.env_id, ("", None))
@@ -77,10 +77,11 @@ class Answer:
         return (
             f"{tables.markdown(header, rows)}\n\n"
             "By means over seeds. No rule here knows the truth about people. *Best trained policy*: on tasks without "
-            "scores, the one with the highest performance, whatever its gap. *About as well*: about its performance "
-            "and gap, or better ones. *At least as good for everyone*: than how many of the trained policies (methods "
-            "and strengths) the rule performs at least as well, and gives every group at least as much; in brackets, "
-            "for how many of them it is shown to perform better."
+            "scores, the one with the highest performance, whatever its gap. *Match*: about its performance and gap, "
+            "or better ones. *Gain*: performance above random. *Dominates*: the number of trained policies (methods "
+            "and strengths) that the rule equals or beats in performance and in the rate of every group; in brackets, "
+            "those for which it is shown to perform better. The best rule and the best trained policy of a task are "
+            "chosen on the test episodes in which they are compared, so their numbers are a little too good."
         )
 
     # In short ---------------------------------------------------------------------------------------------------------
@@ -101,25 +102,26 @@ class Answer:
         """Yield which method is first, how sure that is, what it costs, and who pays."""
         name, score, standing = self._first, self._score, self.standing
         tasks = f"over {score.tasks} tasks" if score.tasks > 1 else "on one task"
-        again = standing.scores.get(AGAIN)
-        own = "" if again is None else f" (PPO with other seeds: {again.area.value:.2f}, since worse runs count as 0)"
         which = f"`{name}`, if you can try several strengths: its mean area is {_short(score.area)} {tasks}. "
         if steady := standing.steady:
             which += f"With one strength for all tasks, {self._steady(steady)}. "
         yield (
-            f"**Which method?** {which}The *area* says how much of PPO's gap is closed, and how much performance is "
-            f"kept: it is 0 for PPO's means{own}, and 1 for PPO's performance without a gap."
+            f"**Which method?** {which}The *area* is the share of PPO's gain over random that a policy keeps, times "
+            "the share of PPO's gap that it closes: 1 is PPO's performance without a gap, and PPO itself has "
+            f"{standing.area_of_reward_only(score.of_tasks):.2f}, because a run that is worse than its mean counts as "
+            "0."
         )
         yield f"**How sure is that?** {' '.join(self._sure())}"
         yield (
-            f"**What does it cost?** With `{name}`, performance is {_span(score, 'performance')} (random 0 %, PPO 100 "
-            f"%). The gap above noise is {_span(score, 'unfairness')} (none 0 %, PPO's 100 %)."
+            f"**What does it cost?** Of PPO's gain over random, `{name}` keeps {_span(score, 'performance')}. Of PPO's "
+            f"gap above noise, it leaves {_span(score, 'unfairness')}."
         )
         changes = {env_id: one.levels for env_id, one in score.of_tasks.items()}
         lost = [env_id for env_id, told in self._without_scores().items() if "loses" in told]
         yield (
-            f"**Who pays?** With `{name}` instead of PPO, the worst-off group {_changed(changes, 'worst')}; the "
-            f"best-off group {_changed(changes, 'best')} (95 % intervals over seeds, not corrected)."
+            f"**Who pays?** In the rate that a task compares, and with `{name}` instead of PPO, the worst-off group "
+            f"{_changed(changes, 'worst')}; the best-off group {_changed(changes, 'best')} (95 % intervals over seeds, "
+            "not corrected). People who are accepted wrongly do not count in these rates."
             + (f" On tasks without scores, some strengths make a group worse off: {', '.join(lost)}." if lost else "")
         )
 
@@ -146,19 +148,27 @@ class Answer:
         """Yield how sure it is that the first method is the best one."""
         standing, boards = self.standing, self.standing.boards
         if standing.rivals:
-            yield f"Not clearly worse than `{self._first}`: {as_code(standing.rivals)}."
+            seeds = self._seeds(board for board in boards if board.env_id in self._score.of_tasks)
+            yield f"{seeds} seeds do not separate `{self._first}` from {as_code(standing.rivals)}."
         elif len(standing.ranked) > 1:
-            yield "All other ranked methods are clearly worse."
+            yield f"All other ranked methods are shown to be worse than `{self._first}`."
         if close := len(standing.steady_rivals):
             noun = "method is" if close == 1 else "methods are"
-            yield f"With one strength, {close} other {noun} not clearly worse than `{standing.steady}`."
-        if others := dict.fromkeys(name for name, _ in self._of_other_tasks()):
-            yield f"With one task more or less, another method can be first: {as_code(others)}."
+            yield f"With one strength, {close} other {noun} not shown to be worse than `{standing.steady}`."
+        if len(firsts := standing.firsts) > 1:
+            told = [f"`{name}` in {times}" for name, times in firsts.most_common(FEW)]
+            yield (
+                f"Over all {firsts.total()} choices of two or more of the tasks with scores, the largest area is that "
+                f"of {', '.join(told)}."
+            )
         several = [board for board in boards if task_of(board.env_id).rules().multi_agent]
         if several and all(board.unscored for board in several):
             yield "No task with several agents has scores, so the areas are about single decision-makers."
-        seeds = " or ".join(map(str, sorted({board.reward_only.seeds for board in boards})))
-        yield f"Intervals are about {seeds} training seeds; they do not say what happens on other tasks."
+        yield f"Intervals are about {self._seeds(boards)} training seeds, not about other tasks."
+
+    @staticmethod
+    def _seeds(boards: Iterable[TaskBoard]) -> str:
+        return " or ".join(map(str, sorted({board.reward_only.seeds for board in boards})))
 
     def _of_other_tasks(self) -> list[tuple[str, str]]:
         """Return which method is first, and where: without a task, or with one that has no scores."""
@@ -178,9 +188,11 @@ class Answer:
         """Return on how many tasks simple rules do about as well as the best trained policy, or better than PPO."""
         text = (
             f"{self._on([board for board in self.standing.boards if board.matched])}, a scripted rule, which does not "
-            "know the truth about people, has about the performance and the gap of the best trained policy, or better "
-            "ones."
+            "know the truth about people, matches the best trained policy in performance and gap, or is better."
         )
+        unscored = sum(bool(board.matched and board.unscored) for board in self.standing.boards)
+        if unscored:
+            text += f" (On {unscored} of them, the best is the policy with the highest performance, whatever its gap.)"
         if ahead := [board for board in self.standing.boards if board.behind_rule()]:
             shown = sum(board.shown_behind for board in ahead)
             text += f" {self._on(ahead)}, a rule performs better than PPO (shown on {shown})."
@@ -215,12 +227,12 @@ class Answer:
         by_task = f"**By task.** The area of `{name}` is {_span(score, 'area')}."
         if standing.rivals:
             lowest = ", ".join(f"`{one}` ({_end(standing.contenders[one], 'area', min)})" for one in standing.rivals)
-            by_task += f" Of the methods that are not clearly worse, the lowest areas are: {lowest}."
-        yield f"{by_task} *Clearly*: corrected for all {standing.pairs} pairs of methods."
+            by_task += f" Of the methods that are not shown to be worse, the lowest areas are: {lowest}."
+        yield f"{by_task} Comparisons are corrected for all {standing.pairs} pairs of methods."
         if steady := standing.steady:
             own, *others = (f"`{one}` {_one(standing.contenders[one])}" for one in (steady, *standing.steady_rivals))
             close = (
-                f"; not clearly worse, corrected for all {standing.pairs_of_one} pairs of methods with a strength: "
+                f"; not shown to be worse, corrected for all {standing.pairs_of_one} pairs of methods with a strength: "
                 f"{', '.join(others)}"
             )
             yield f"**One strength for all tasks.** {own}{close if others else ''}."
@@ -246,10 +258,11 @@ class Answer:
 
 
 def _unscored(boards: Iterable[TaskBoard]) -> str:
-    """Return which tasks have no scores, by the reason."""
+    """Return which tasks have no scores, with what the reward-only method reaches, by the reason."""
     reasons: dict[str, list[str]] = {}
     for board in boards:
-        reasons.setdefault(board.unscored, []).append(board.env_id)
+        behind = board.behind_rule(below=LEARNED)
+        reasons.setdefault(board.unscored, []).append(f"{board.env_id} ({behind})" if behind else board.env_id)
     told = (f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
     return f"**Which tasks have no scores?** {'; '.join(told)}."
 
@@ -311,6 +324,6 @@ def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
     numbers = {env_id: one.value if isinstance(one, Estimate) else one for env_id, one in found.items()}
     known = {env_id: number for env_id, number in numbers.items() if not np.isnan(number)}
     if not known:
-        return "undefined"
+        return "an undefined share"
     env_id = end(known, key=known.__getitem__)
     return f"{f'{known[env_id]:.2f}' if name == 'area' else f'{100 * known[env_id]:.0f} %'} on {env_id}"

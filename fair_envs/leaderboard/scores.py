@@ -93,13 +93,13 @@ class TaskBoard:
     def unscored(self) -> str:
         """Why the task has no scores; "": it has."""
         if not self._performs:
-            return "the reward-only method is not shown to perform better than random actions"
+            return "PPO is not shown to perform better than random actions"
         if self.learned < LEARNED:
             return (
-                "the reward-only method has not learned the task within this budget, that is, above random, it reaches "
-                f"less than {100 * LEARNED:.0f} % of the best rule that needs no ground truth"
+                "PPO has not learned the task within this budget: its gain over random is less than "
+                f"{100 * LEARNED:.0f} % of the best rule's"
             )
-        return "" if self._unfair else "the gap of the reward-only method is not shown to be beyond noise"
+        return "" if self._unfair else "PPO's gap is not shown to be beyond noise"
 
     @property
     def has_areas(self) -> bool:
@@ -123,6 +123,16 @@ class TaskBoard:
         """The rule without ground truth with the highest performance; "" without a rule."""
         means = {name: float(arm.values("performance").mean()) for name, arm in self.distinct_rules.items()}
         return max(means, key=lambda name: means[name], default="")
+
+    @cached_property
+    def areas_of_rules(self) -> dict[str, float]:
+        """The area of each rule without ground truth, over its seeds."""
+        return {name: float(areas(self.placed(rule)).mean()) for name, rule in self.distinct_rules.items()}
+
+    @property
+    def area_of_reward_only(self) -> float:
+        """The area of the reward-only method's own seeds, which is what chance gives."""
+        return float(areas(self.placed(self.reward_only)).mean())
 
     @property
     def learned(self) -> float:

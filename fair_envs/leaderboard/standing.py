@@ -1,9 +1,11 @@
 """How the methods stand: their scores over some tasks, which is first, and how far the others are behind it."""
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -93,6 +95,20 @@ class Standing:
         known = [name for name in self.contenders if all(board.of(name) for board in boards)]
         found = {name: float(np.mean([self._areas[board.env_id][name] for board in boards])) for name in known}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    @cached_property
+    def firsts(self) -> Counter[str]:
+        """In how many of all choices of two or more of the tasks with scores each method has the largest mean area.
+
+        Of equally large areas, that of the method which is listed first counts.
+        """
+        tasks = [board.env_id for board in self.boards if not board.unscored]
+        chosen = (self.areas_on(some) for size in range(2, len(tasks) + 1) for some in combinations(tasks, size))
+        return Counter(next(iter(areas)) for areas in chosen if areas)
+
+    def area_of_reward_only(self, tasks: Collection[str]) -> float:
+        """Return the mean of `TaskBoard.area_of_reward_only` over some tasks."""
+        return float(np.mean([board.area_of_reward_only for board in self.boards if board.env_id in tasks]))
 
     @cached_property
     def _areas(self) -> dict[str, dict[str, float]]:
