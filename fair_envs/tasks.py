@@ -597,6 +597,8 @@ for _task in (
         long=burden,
         rate=TRUE_POSITIVE,
         scripted=("robust-jury", "naive-jury"),
+        caution="A jury that admits no one is right about everyone who is unqualified, and has no gap: its accuracy is "
+        "0.69 with the default parameters, and PPO's on the leaderboard is 0.87.",
     ),
     Task(
         env_id="FairPursuit-v0",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fair_envs.assessment.plots import BLUE, INK, PALE, dot_plot, save_figure, subplots
-from fair_envs.leaderboard.jobs import RANDOM, REWARD_ONLY
+from fair_envs.leaderboard.jobs import CONSTANT, RANDOM, REWARD_ONLY
 from fair_envs.leaderboard.rows import BOUND, Row
 from fair_envs.leaderboard.scores import Score, TaskBoard, TaskScore
 from fair_envs.metrics import Estimate
@@ -79,11 +79,15 @@ def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
 
 
 def _draw_reference(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
-    """Draw the reward-only method, the policies without training and those from outside, each with its mark."""
+    """Draw the reward-only method, the policies without training and those from outside.
+
+    Each has its mark, but all constant actions have the same one.
+    """
     names = [REWARD_ONLY, RANDOM, *board.distinct_rules, *board.bounds, *(key.name for key in board.entries)]
-    for name, mark in zip(dict.fromkeys(names), cycle(MARKS)):
-        own = [row for row in rows if row.key.name == name]
-        label = name + (f" ({BOUND})" if name in board.bounds else "")
+    labels = {name: f"{name} ({BOUND})" if name in board.bounds else name for name in names}
+    labels |= {name: CONSTANT.strip() for name in names if name.startswith(CONSTANT)}
+    for label, mark in zip(dict.fromkeys(labels.values()), cycle(MARKS)):
+        own = [row for row in rows if labels.get(row.key.name) == label]
         axis.errorbar(**_bars(own), fmt=mark, color=INK, fillstyle="none", label=label, **{**LOOK, "markersize": 6})
     floors: list[Any] = [row.cells["noise floor"] for row in rows if row.key not in board.entries]
     axis.axvspan(0, np.nanmean(floors), color="#eeeeee", zorder=0)

@@ -314,7 +314,7 @@ class Page:
 
     def first_table(self) -> str:
         """Return what the first method does on each task at its best strength, and the steady one at its one."""
-        header = ["method", "task", "strength", "scaled performance", "unfairness", "worst-off group, PPO"]
+        header = ["method", "task", "strength", "performance (PPO's)", "scaled", "unfairness", "worst-off group, PPO"]
         header += ["change of the worst-off", "best-off group, PPO", "change of the best-off", "rules that match it"]
         boards = {board.env_id: board for board in self.boards}
         found = list(self.standing.contenders[self.standing.ranked[0]].of_tasks.values())
@@ -323,8 +323,10 @@ class Page:
             found += [task_score(boards[env_id], ArmKey(env_id, steady, own.steadiest)) for env_id in own.of_tasks]
         rows: dict[ArmKey, list[tables.Cell]] = {}
         for one in found:
-            key, base = one.key, boards[one.key.env_id].reward_only
-            told = [key.name, key.env_id, strength_text(key.strength)]
+            key, board = one.key, boards[one.key.env_id]
+            base = board.reward_only
+            own, usual = (arm.values("performance").mean() for arm in (board.arms[key], base))
+            told = [key.name, key.env_id, strength_text(key.strength), f"{own:.4g} ({usual:.4g})"]
             told += [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]
             rates = [base.estimate("worst"), one.levels.worst, base.estimate("best"), one.levels.best]
             rows[key] = [*told, *rates, as_code(one.as_good)]
@@ -488,7 +490,7 @@ def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
     trained = [row for row in rows if row.key.name in board.methods]
     if best := [row for row in trained if row.key == board.best_trained]:
         told.append(f"Best trained, of {len(trained)}: {_with_area(best[0])}.")
-    if rules := [row for row in rows if row.key.name in board.rules]:
+    if rules := [row for row in rows if row.key.name in board.distinct_rules]:
         first = max(rules, key=lambda row: (_size(row.cells["area"]), *by_performance(board.arms[row.key])))
         told.append(f"Best scripted rule that does not know the truth, of {len(rules)}: {_with_area(first)}.")
     told += [f"From outside: {_with_area(row)}." for row in rows if row.key in board.entries]

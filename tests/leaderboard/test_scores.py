@@ -380,8 +380,8 @@ def test_the_table_says_who_pays_with_the_sign_of_the_change() -> None:
     own.arms[key] = arm(key, 0.8, 0.0, rates=(0.5, 0.5))  # type: ignore[index]
     (line,) = page(own).first_table().splitlines()[2:]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells[:5] == ["parity", TASK, "", "0.80", "-0.03"]
-    assert [float(cell.split()[0]) for cell in cells[5:9]] == pytest.approx([0.4, 0.1, 0.8, -0.3])
+    assert cells[:6] == ["parity", TASK, "", "0.8 (1)", "0.80", "-0.03"]
+    assert [float(cell.split()[0]) for cell in cells[6:10]] == pytest.approx([0.4, 0.1, 0.8, -0.3])
 
 
 def test_the_difference_of_two_methods_is_of_the_tasks_of_both_with_one_scale() -> None:
@@ -553,7 +553,7 @@ def test_the_page_has_a_table_and_a_picture_for_each_task(tmp_path: Any) -> None
     assert "| parity | 0.5 | 3 | 0.8000" in text
     (scored,) = [line for line in text.splitlines() if line.startswith("| parity | 1 | ")]
     assert scored.endswith("| 1 of 1 | 0.5 (1) |")  # the strength, and on how many tasks
-    assert "| parity | FairLending-v0 | 0.5 | 0.80 | " in text
+    assert "| parity | FairLending-v0 | 0.5 | 0.8 (1) | 0.80 | " in text
     assert "No scores: PPO is not shown to perform better" in text
     assert "* Performance of each seed: `ppo` 0.999, 1, 1; `ppo again` 0.999, 1, 1." in text
     pictures = ("FairLending-v0.png", "FairHiring-v0.png", "scores.png", "areas.png", "changes.png")
