@@ -570,7 +570,7 @@ for _task in (
         short=units_in_window,
         long=incidents_in_window,
         rate=NEED_MET,
-        scripted=("proportional", "round-robin"),
+        scripted=("proportional", "last-incidents", "round-robin"),
         massager="fair_envs.baselines.tasks.attention:attention_massager",
         caution="The reward pays more for discovered incidents than it charges for missed ones, and so for keeping "
         "incidents alive: with the default parameters, sending units to all locations in turn (round-robin) ends all "

@@ -18,6 +18,7 @@ from fair_envs.baselines.tasks.attention import AttentionMassager, gaussian, sof
 from fair_envs.envs.attention.policies import (
     FairGreedy,
     Greedy,
+    LastIncidents,
     Matching,
     NaiveMatching,
     Proportional,
@@ -224,6 +225,21 @@ def test_agents_read_every_observation_alike(kind: Callable[..., Any]) -> None:
             seen = env.step(action)[0]
         played.append(probabilities)
     np.testing.assert_allclose(*played)
+
+
+@pytest.mark.parametrize("observation", ["structured", "authors"])
+def test_units_follow_the_incidents_of_the_last_step(observation: str) -> None:
+    env = town(observation=observation)
+    agent = playing(LastIncidents(env), env)
+    seen, _ = env.reset(seed=0)
+    np.testing.assert_allclose(shares(agent, seen), 6 / 5)  # nothing happened yet
+    for _ in range(20):
+        seen, *_ = env.step(np.zeros((3, 6), int))
+        occurred = env.unwrapped.lanes.records["occurred"]
+        assert occurred.sum(axis=1).all()
+        np.testing.assert_allclose(shares(agent, seen), 6 * occurred / occurred.sum(axis=1, keepdims=True))
+    with pytest.raises(ValueError, match="env must be FairAttention with told='all', got told='discovered'"):
+        LastIncidents(town(told="discovered"))
 
 
 @pytest.mark.parametrize("wrong", [{"action": "logits"}, None])

@@ -59,6 +59,16 @@ class Allocator(DecisionMaker):
         certain: Floats = np.eye(self.locations)[place]
         return certain
 
+    def shown(self, observation: NDArray[Any]) -> dict[str, Floats]:
+        """Return the columns of the newest row of the observation, each of shape (B, K)."""
+        columns = columns_of(self.params)
+        newest = observation.reshape(len(observation), self.params.history, len(columns), self.locations)[:, -1]
+        return {name: newest[:, k].astype(np.float64) for k, name in enumerate(columns)}
+
+    def counted(self, shown: Floats) -> Ints:
+        """Return the numbers of incidents in a column of the observation."""
+        return shown.astype(np.int64) if self.params.observation == "authors" else counted(shown, self.units)
+
 
 class Uniform(Allocator):
     """Sends each unit to a location chosen uniformly at random."""
@@ -78,6 +88,26 @@ class RoundRobin(Allocator):
         turn = (time * over + np.arange(over)) % self.locations  # (B, over)
         extra = (turn[:, :, np.newaxis] == np.arange(self.locations)).sum(axis=1)
         return self.of_counts(self.units // self.locations + extra)
+
+
+class LastIncidents(Allocator):
+    """Sends each unit in proportion to the incidents of the last step, or uniformly without any.
+
+    Args:
+        env: FairAttention whose units choose locations and which shows all incidents afterwards (``told="all"``).
+
+    Raises:
+        ValueError: The environment is another one, or shows only discovered incidents.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        if "occurred" not in columns_of(self.params):
+            raise ValueError(f"env must be FairAttention with told='all', got told={self.params.told!r}")
+
+    def decide(self, observation: NDArray[Any]) -> Floats:
+        """Return the incidents' shares."""
+        return self.of_shares(self.counted(self.shown(observation)["occurred"]).astype(np.float64))
 
 
 class Proportional(Allocator):
@@ -172,20 +202,14 @@ class BeliefAllocator(Allocator):
 
     def told(self, observation: NDArray[Any]) -> Told:
         """Return the feedback in the newest row of the observation."""
-        columns, params = columns_of(self.params), self.params
-        newest = observation.reshape(len(observation), params.history, len(columns), self.locations)[:, -1]
-        shown = {name: newest[:, k].astype(np.float64) for k, name in enumerate(columns)}
+        shown, params = self.shown(observation), self.params
         nothing, records = np.zeros_like(self.beliefs), self.lanes.records
         return Told(
-            seen=self._counted(shown["discovered"]),
+            seen=self.counted(shown["discovered"]),
             sent=np.rint(shown["units"] * (1 if params.observation == "authors" else self.units)).astype(np.int64),
-            reported=self._counted(shown.get("reported", nothing)),
+            reported=self.counted(shown.get("reported", nothing)),
             known=(records["time"] > 0) & (records["over"] == 0),
         )
-
-    def _counted(self, shown: Floats) -> Ints:
-        """Return the numbers of incidents in an observation."""
-        return shown.astype(np.int64) if self.params.observation == "authors" else counted(shown, self.units)
 
     def learn(self, told: Told) -> None:
         """Update the beliefs."""

@@ -510,6 +510,7 @@ class Attention(Rules):
     policies: ClassVar[Mapping[str, str]] = {
         "uniform": "fair_envs.envs.attention.policies:Uniform",
         "round-robin": "fair_envs.envs.attention.policies:RoundRobin",
+        "last-incidents": "fair_envs.envs.attention.policies:LastIncidents",
         "proportional": "fair_envs.envs.attention.policies:Proportional",
         "greedy": "fair_envs.envs.attention.policies:Greedy",
         "naive-matching": "fair_envs.envs.attention.policies:NaiveMatching",
