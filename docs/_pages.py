@@ -22,6 +22,7 @@ from fair_envs.cli.pages import facts_table, parameters_table, presets_table, ru
 from fair_envs.experiments import tables
 from fair_envs.explorer import explore
 from fair_envs.leaderboard.jobs import RANDOM, REWARD_ONLY
+from fair_envs.leaderboard.page import TASK_CAPTION
 from fair_envs.leaderboard.rows import COLUMNS
 from fair_envs.leaderboard.rows import markdown as rows_as_table
 from fair_envs.registration import TABLE
@@ -203,7 +204,7 @@ def scores(env_id: str) -> Iterator[str]:
     yield rows_as_table([row for row in page.rows[env_id] if row.key.name in named], columns)
     meanings = "; ".join(f"*{title}*: {COLUMNS[title].meaning}" for title in columns[1:-1])
     yield f"{meanings}. The leaderboard explains the marks."
-    yield f"![Performance of all methods against the gap, with intervals](../leaderboard/{env_id}.png)"
+    yield f"![Performance of all methods against the gap](../leaderboard/{env_id}.png)\n\n{TASK_CAPTION}"
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------

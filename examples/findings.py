@@ -111,7 +111,7 @@ def incidents(steps: int = 200_000) -> dict[str, Evaluation]:
     env_id, counted = "FairAttention-v0", replace(task_of("FairAttention-v0"), rate=rate)
     found = {
         name: fair_envs.evaluate(env_id, name, task=counted, episodes=16, twins=False)
-        for name in ("round-robin", "proportional")
+        for name in ("round-robin", "last-incidents", "proportional")
     }
     return {**found, "ppo": trained("ppo", env_id, {}, task=counted, steps=steps)}
 

@@ -573,8 +573,9 @@ for _task in (
         scripted=("proportional", "last-incidents", "round-robin"),
         massager="fair_envs.baselines.tasks.attention:attention_massager",
         caution="The reward pays more for discovered incidents than it charges for missed ones, and so for keeping "
-        "incidents alive: with the default parameters, sending units to all locations in turn (round-robin) ends all "
-        "incidents within 100 steps, and earns nothing from then on.",
+        "incidents alive. With the default parameters, sending units to all locations in turn (round-robin) ends all "
+        "incidents within 100 steps, and earns nothing from then on; sending them to the last step's incidents "
+        "(last-incidents) earns more than PPO, and keeps 2 to 3 incidents per step alive at each location.",
     ),
     Task(
         env_id="FairEpidemic-v0",

@@ -177,8 +177,10 @@ def test_dealt_roles_are_fair_at_no_cost(findings: dict[str, Any]) -> None:
 
 def test_a_rule_that_ends_all_incidents_earns_less_than_one_that_keeps_some(findings: dict[str, Any]) -> None:
     found = findings["incidents"](steps=1_000)
-    ending, keeping, untrained = (found[name] for name in ("round-robin", "proportional", "ppo"))
-    assert ending.performance.high < keeping.performance.low
+    names = ("round-robin", "proportional", "last-incidents", "ppo")
+    ending, keeping, earning, untrained = (found[name] for name in names)
+    assert ending.performance.high < keeping.performance.low and keeping.performance.high < earning.performance.low
+    assert all(rate.low > keeping.rates[place].high for place, rate in earning.rates.items())
     for other in (keeping, untrained):
         assert all(rate.high < other.rates[place].low for place, rate in ending.rates.items())
 

@@ -1,6 +1,6 @@
 """The leaderboard's answer: where a rule does as well, which method, how sure that is, what it costs, and who pays."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -16,6 +16,7 @@ from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
 
 FEW = 4  # methods that are named where several are close
+TURNS = {1: "gains", -1: "loses"}
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class Answer:
             found.append(_unscored(unscored))
         if cautioned := [board.env_id for board in boards if task_of(board.env_id).caution]:
             found.append(
-                f"**What do good numbers not show?** They can mislead on {', '.join(cautioned)}; the sections of these "
-                "tasks say why."
+                f"**What do good numbers not show?** They can mislead on {', '.join(cautioned)}; the leaderboard says "
+                "why in the section of each task."
             )
         return found
 
@@ -59,8 +60,8 @@ class Answer:
 
     def rules_table(self) -> str:
         """Return how simple rules do beside trained policies on each task."""
-        header = ["task", "scores", "best trained policy", "rules that match it", "PPO's gain, of the best rule's"]
-        header += ["rule that dominates trained policies"]
+        header = ["task", "scores", "best trained policy", "rules that match it"]
+        header += ["PPO's gain as a share of the best rule's", "rule that dominates trained policies"]
         rows: list[list[tables.Cell]] = []
         for board in self.standing.boards:
             name, found = self._dominated.get(board.env_id, ("", None))
@@ -70,7 +71,7 @@ class Answer:
                     "no" if board.unscored else "yes",
                     f"`{arm_text(board.best_trained)}`",
                     as_code(board.matched),
-                    board.behind_rule() or "no rule performs better",
+                    _behind(board),
                     f"`{name}`: {found.arms} of {found.of} ({found.shown})" if found else "",
                 ]
             )
@@ -78,9 +79,10 @@ class Answer:
             f"{tables.markdown(header, rows)}\n\n"
             "By means over seeds. No rule here knows the truth about people. *Best trained policy*: on tasks without "
             "scores, the one with the highest performance, whatever its gap. *Match*: about its performance and gap, "
-            "or better ones. *Gain*: performance above random. *Dominates*: the number of trained policies (methods "
-            "and strengths) that the rule equals or beats in performance and in the rate of every group; in brackets, "
-            "those for which it is shown to perform better. The best rule and the best trained policy of a task are "
+            "or better ones. *Gain*: performance above random, and whether the best rule's is shown to be larger. "
+            "*Dominates*: the number of trained policies (methods and strengths) that the rule equals or beats in "
+            "performance and in the rate of every group; in brackets, those for which it is shown to perform better. "
+            "The best rule and the best trained policy of a task are "
             "chosen on the test episodes in which they are compared, so their numbers are a little too good."
         )
 
@@ -107,9 +109,9 @@ class Answer:
             which += f"With one strength for all tasks, {self._steady(steady)}. "
         yield (
             f"**Which method?** {which}The *area* is the share of PPO's gain over random that a policy keeps, times "
-            "the share of PPO's gap that it closes: 1 is PPO's performance without a gap, and PPO itself has "
-            f"{standing.area_of_reward_only(score.of_tasks):.2f}, because a run that is worse than its mean counts as "
-            "0."
+            "the share of PPO's gap that it closes, each between 0 and 1: 1 is PPO's performance without a gap. PPO's "
+            f"own runs have {standing.area_of_reward_only(score.of_tasks):.2f}, because one with a larger gap than "
+            "their mean counts as 0 and not as less."
         )
         yield f"**How sure is that?** {' '.join(self._sure())}"
         yield (
@@ -117,31 +119,39 @@ class Answer:
             f"gap above noise, it leaves {_span(score, 'unfairness')}."
         )
         changes = {env_id: one.levels for env_id, one in score.of_tasks.items()}
-        lost = [env_id for env_id, told in self._without_scores().items() if "loses" in told]
+        lost = {
+            side: [env_id for env_id, turns in self._without_scores.items() if turns[side, -1]]
+            for side in Levelling._fields
+        }
+        told = [f"the {side}-off group loses on {', '.join(tasks)}" for side, tasks in lost.items() if tasks]
         yield (
-            f"**Who pays?** In the rate that a task compares, and with `{name}` instead of PPO, the worst-off group "
-            f"{_changed(changes, 'worst')}; the best-off group {_changed(changes, 'best')} (95 % intervals over seeds, "
-            "not corrected). People who are accepted wrongly do not count in these rates."
-            + (f" On tasks without scores, some strengths make a group worse off: {', '.join(lost)}." if lost else "")
+            f"**Who pays?** With `{name}` instead of PPO, the worst-off group {_changed(changes, 'worst')}; the "
+            f"best-off group {_changed(changes, 'best')} (95 % intervals over seeds, not corrected, of the rate that "
+            "the task compares; wrong acceptances, for example, may not be in it)."
+            + (f" On tasks without scores, with at least one strength, {'; '.join(told)}." if told else "")
         )
 
     def _steady(self, name: str) -> str:
         """Return the method with the largest area with one strength for all tasks, with the strength and the area."""
         own = self.standing.contenders[name]
-        return f"`{name}`{strength_text(own.steadiest, before=' with ')} (area {own.area_of_one.value:.2f})"
+        return (
+            f"`{name}`{strength_text(own.steadiest, before=' with the strength ')} (area {own.area_of_one.value:.2f})"
+        )
 
-    def _without_scores(self) -> dict[str, str]:
-        """Return with which strengths of the first method a group gains or loses, by task without scores."""
+    @cached_property
+    def _without_scores(self) -> dict[str, dict[tuple[str, int], list[ArmKey]]]:
+        """The strengths of the first method with which a side, a field of `Levelling`, gains (1) or loses (-1).
+
+        By task without scores.
+        """
         found = {}
         for board in self.standing.boards:
             if board.unscored and (arms := board.of(self._first)):
                 changes = {key: board.levelling(arm) for key, arm in arms.items()}
-                told = [
-                    f"the {side}-off group {word}{_with(turned)}"
-                    for side, (word, turn) in product(Levelling._fields, (("gains", 1), ("loses", -1)))
-                    if (turned := [key for key, one in changes.items() if _turn(getattr(one, side)) == turn])
-                ]
-                found[board.env_id] = ", ".join(told) or "no clear change"
+                found[board.env_id] = {
+                    (side, turn): [key for key, one in changes.items() if _turn(getattr(one, side)) == turn]
+                    for side, turn in product(Levelling._fields, TURNS)
+                }
         return found
 
     def _sure(self) -> Iterator[str]:
@@ -157,9 +167,10 @@ class Answer:
             yield f"With one strength, {close} other {noun} not shown to be worse than `{standing.steady}`."
         if len(firsts := standing.firsts) > 1:
             told = [f"`{name}` in {times}" for name, times in firsts.most_common(FEW)]
+            others = firsts.total() - sum(times for _, times in firsts.most_common(FEW))
             yield (
-                f"Over all {firsts.total()} choices of two or more of the tasks with scores, the largest area is that "
-                f"of {', '.join(told)}."
+                f"In {firsts.total()} choices of two or more of the tasks with scores, the largest area is that of "
+                f"{', '.join(told)}{f' and another method in {others}' if others else ''}."
             )
         several = [board for board in boards if task_of(board.env_id).rules().multi_agent]
         if several and all(board.unscored for board in several):
@@ -170,7 +181,7 @@ class Answer:
     def _seeds(boards: Iterable[TaskBoard]) -> str:
         return " or ".join(map(str, sorted({board.reward_only.seeds for board in boards})))
 
-    def _of_other_tasks(self) -> list[tuple[str, str]]:
+    def _of_other_tasks(self) -> list[str]:
         """Return which method is first, and where: without a task, or with one that has no scores."""
         tasks, found = list(self._score.of_tasks), []
         changed = [("without", env_id, [one for one in tasks if one != env_id]) for env_id in tasks if len(tasks) > 2]
@@ -180,15 +191,17 @@ class Answer:
             areas = self.standing.areas_on(of)
             first = next(iter(areas), self._first)
             if first != self._first and self._first in areas:
-                told = f"`{first}` {word} {env_id} ({areas[first]:.2f}; `{self._first}` {areas[self._first]:.2f})"
-                found.append((first, told))
+                found.append(
+                    f"`{first}` {word} {env_id} ({areas[first]:.2f}; `{self._first}` {areas[self._first]:.2f})"
+                )
         return found
 
     def _rules(self) -> str:
         """Return on how many tasks simple rules do about as well as the best trained policy, or better than PPO."""
         text = (
-            f"{self._on([board for board in self.standing.boards if board.matched])}, a scripted rule, which does not "
-            "know the truth about people, matches the best trained policy in performance and gap, or is better."
+            f"{self._on([board for board in self.standing.boards if board.matched])}, a scripted rule or a constant "
+            "action, which does not know the truth about people, matches the best trained policy in performance and "
+            "gap, or is better."
         )
         unscored = sum(bool(board.matched and board.unscored) for board in self.standing.boards)
         if unscored:
@@ -236,7 +249,7 @@ class Answer:
                 f"{', '.join(others)}"
             )
             yield f"**One strength for all tasks.** {own}{close if others else ''}."
-        if changed := ", ".join(told for _, told in self._of_other_tasks()):
+        if changed := ", ".join(self._of_other_tasks()):
             yield f"**With other tasks**, another method is first: {changed}."
         alone = [board.env_id for board in standing.boards if board.env_id in score.of_tasks and not board.matched]
         if 0 < len(alone) < score.tasks:
@@ -245,7 +258,7 @@ class Answer:
                 f"**Where no simple rule does as well** ({', '.join(alone)}, of the tasks with scores), the largest "
                 f"areas are: {', '.join(largest)}."
             )
-        if changes := "; ".join(f"{env_id}: {told}" for env_id, told in self._without_scores().items()):
+        if changes := "; ".join(f"{env_id}: {_turns(turns)}" for env_id, turns in self._without_scores.items()):
             yield f"**Who pays on tasks without scores**, with `{name}` instead of PPO: {changes}."
         if fewer := [other for other in standing.contenders if other not in standing.ranked]:
             better = [other for other in fewer if standing.behind[other].value < 0]
@@ -265,6 +278,13 @@ def _unscored(boards: Iterable[TaskBoard]) -> str:
         reasons.setdefault(board.unscored, []).append(f"{board.env_id} ({behind})" if behind else board.env_id)
     told = (f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
     return f"**Which tasks have no scores?** {'; '.join(told)}."
+
+
+def _behind(board: TaskBoard) -> str:
+    """Return how much of the best rule the reward-only method reaches, and whether the rule is shown to be better."""
+    if behind := board.behind_rule():
+        return f"{behind} ({'shown' if board.shown_behind else 'not shown'})"
+    return "no rule performs better" if board.best_rule else "no rule"
 
 
 def as_code(names: Iterable[str]) -> str:
@@ -300,6 +320,12 @@ def _changed(changes: Mapping[str, Levelling], side: str) -> str:
     gains, losses = ([task for task, turn in turns.items() if turn == sign] for sign in (1, -1))
     told = f" ({', '.join(losses)})" if losses else ""
     return f"gains on {len(gains)} of {len(changes)} tasks and loses on {len(losses) or 'none'}{told}"
+
+
+def _turns(turns: Mapping[tuple[str, int], Sequence[ArmKey]]) -> str:
+    """Return which group gains and which loses, with which strengths."""
+    told = [f"the {side}-off group {TURNS[turn]}{_with(keys)}" for (side, turn), keys in turns.items() if keys]
+    return ", ".join(told) or "no clear change"
 
 
 def _with(keys: Iterable[ArmKey]) -> str:

@@ -15,6 +15,7 @@ from fair_envs.metrics import Estimate
 
 COLUMNS = 5  # panels of a task in a row
 MARKS = "Dx*^svPph<>8"  # of PPO, random and the rules
+Limits = Mapping[str, tuple[float, float]]  # "xlim" and "ylim"
 LOOK: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "elinewidth": 0.6}
 
 
@@ -53,33 +54,30 @@ def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
     """Save performance against the gap, with a panel for each method; other methods are pale.
 
     All panels have the same axes and policies without training. On tasks with scores, the axes are the surroundings of
-    the reward-only method, and a title says how many strengths are outside.
+    the reward-only method, see `near`.
     """
     methods = board.methods or [""]
+    limits = None if board.unscored else near(board, rows)
     figure, axes = subplots(len(methods), columns=COLUMNS, size=(2.7, 2.3), sharex=True, sharey=True)
-    trained = [row for row in rows if row.key.name in board.methods]
-    near = None if board.unscored else _near(board, rows)
     for axis, method in zip(axes.flat, methods, strict=False):
-        own = [row for row in trained if row.key.name == method]
-        others = _bars([row for row in trained if row not in own])
-        axis.plot(others["x"], others["y"], "o", color=PALE, markersize=3)
-        _draw_reference(axis, board, rows)
-        path_of = _bars(own)
-        axis.plot(path_of["x"], path_of["y"], color=BLUE, linewidth=1.2)
+        own = [row for row in rows if row.key.name == method]
+        others = [row for row in rows if row.key.name in board.methods and row.key.name != method]
+        axis.plot(*_points(others), "o", color=PALE, markersize=3)
+        _draw_reference(axis, board, rows, limits)
+        axis.plot(*_points(own), color=BLUE, linewidth=1.2)
         for k, row in enumerate(own):  # from weak to strong
             axis.errorbar(**_bars([row]), fmt="o", color=BLUE, **{**LOOK, "markersize": 3 + 2 * k})
-        outside = 0 if near is None else sum(not _inside(row, near) for row in own)
-        axis.set_title(f"{method} ({outside} of {len(own)} outside)" if outside else method, fontsize="medium")
-    if near is not None:
-        axes.flat[0].set(**near)
+        axis.set_title(titled(method, own, limits), fontsize="medium")
+    if limits is not None:
+        axes.flat[0].set(**limits)
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
     figure.supxlabel("gap between groups (0 is fair; grey: noise floor)")
     figure.supylabel("performance")
     save_figure(figure, path)
 
 
-def _draw_reference(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
-    """Draw the reward-only method, the policies without training and those from outside.
+def _draw_reference(axis: Any, board: TaskBoard, rows: Sequence[Row], limits: Limits | None) -> None:
+    """Draw the reward-only method, the policies without training and those from outside that are within limits.
 
     Each has its mark, but all constant actions have the same one.
     """
@@ -87,18 +85,33 @@ def _draw_reference(axis: Any, board: TaskBoard, rows: Sequence[Row]) -> None:
     labels = {name: f"{name} ({BOUND})" if name in board.bounds else name for name in names}
     labels |= {name: CONSTANT.strip() for name in names if name.startswith(CONSTANT)}
     for label, mark in zip(dict.fromkeys(labels.values()), cycle(MARKS)):
-        own = [row for row in rows if labels.get(row.key.name) == label]
-        axis.errorbar(**_bars(own), fmt=mark, color=INK, fillstyle="none", label=label, **{**LOOK, "markersize": 6})
+        own = [row for row in rows if labels.get(row.key.name) == label and inside(row, limits)]
+        if own:
+            look = {**LOOK, "markersize": 6, "markerfacecolor": "white", "label": label}
+            axis.errorbar(**_bars(own), fmt=mark, color=INK, **look)
     floors: list[Any] = [row.cells["noise floor"] for row in rows if row.key not in board.entries]
     axis.axvspan(0, np.nanmean(floors), color="#eeeeee", zorder=0)
 
 
-def _inside(row: Row, limits: Mapping[str, tuple[float, float]]) -> bool:
-    """Return whether the point of a row is within the limits of a panel."""
-    return all(
-        low <= row.cells[title].value <= high  # type: ignore[union-attr]
-        for title, (low, high) in zip(("gap", "performance"), limits.values(), strict=True)
-    )
+def titled(method: str, rows: Sequence[Row], limits: Limits | None) -> str:
+    """Return the title of a method's panel, which says how many of its strengths are outside the limits."""
+    outside = sum(not inside(row, limits) for row in rows)
+    return f"{method} ({outside} of {len(rows)} outside)" if outside else method
+
+
+def inside(row: Row, limits: Limits | None) -> bool:
+    """Return whether the point of a row is within the limits of a panel; True without limits."""
+    (x,), (y,) = _points([row])
+    if limits is None:
+        return True
+    (left, right), (low, high) = limits["xlim"], limits["ylim"]
+    return bool(left <= x <= right and low <= y <= high)
+
+
+def _points(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
+    """Return the gaps and the performances of rows."""
+    bars = _bars(rows)
+    return bars["x"], bars["y"]
 
 
 def _bars(rows: Sequence[Row]) -> dict[str, Any]:
@@ -111,12 +124,15 @@ def _bars(rows: Sequence[Row]) -> dict[str, Any]:
     return found
 
 
-def _near(board: TaskBoard, rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """Return the limits of a panel with the rows up to the reward-only method's gap and little less performance."""
+def near(board: TaskBoard, rows: Sequence[Row]) -> Limits:
+    """Return the limits of a panel with the rows up to the reward-only method's gap and little less performance.
+
+    Policies that use the ground truth and those from outside may be beyond them.
+    """
     low, high = (arm.values("performance").mean() for arm in (board.random, board.reward_only))
     (gap,) = (row.cells["gap"] for row in rows if row.key.name == REWARD_ONLY)
     assert isinstance(gap, Estimate)
-    bars = _bars([row for row in rows if row.key not in board.entries])
+    bars = _bars([row for row in rows if row.key not in board.entries and row.key.name not in board.bounds])
     least, widest = high - (high - low) / 4, 1.1 * gap.high
     shown = [y for x, y in zip(bars["x"], bars["y"], strict=True) if x <= widest and y >= least]
     margin = 0.15 * (max(shown) - min(shown)) or 0.05 * (high - low)

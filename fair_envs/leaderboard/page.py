@@ -47,7 +47,11 @@ SCORES_CAPTION = (
     "Means over tasks with 95 % intervals over training seeds, best first; methods that run on fewer tasks stand last. "
     "Dotted: 0 and 1. *ppo again* is PPO with other seeds: its distance from PPO is chance."
 )
-AREAS_CAPTION = "On tasks with scores, means over seeds with 95 % intervals of the bootstrap."
+AREAS_CAPTION = (
+    "On tasks with scores, means over seeds with 95 % intervals of the bootstrap. In the table below, *PPO itself* is "
+    "what chance gives, and the largest area of a rule is chosen on the test episodes, which methods' strengths are "
+    "not."
+)
 CHANGES_CAPTION = (
     "How the rates of the worst-off and of the best-off group change, compared with reward-only PPO, at the strength "
     "that is best on the task; with 95 % intervals over seeds, not corrected for their number. In the table below: "
@@ -57,7 +61,8 @@ CHANGES_CAPTION = (
 TASK_CAPTION = (
     "Better is up (performance) and to the left (a smaller gap). Blue: a method, with a larger dot for a greater "
     "strength and 95 % intervals over seeds; pale: the other methods. Diamond: reward-only PPO. Grey: gaps that chance "
-    "gives. On tasks with scores, the axes are zoomed in around PPO."
+    "gives. On tasks with scores, the axes are zoomed in around PPO: titles count the strengths outside, and rules "
+    "outside are not drawn."
 )
 PASSED = {True: "yes", False: "**no**", None: "not applicable"}
 
@@ -285,8 +290,8 @@ class Page:
         """Return the area of each method on each task, after those of PPO itself and of the best rule."""
         boards = {board.env_id: board for board in self.boards}
         first: dict[str, Callable[[str], str]] = {
-            "best rule": lambda task: _best_rule(boards[task]),
-            "PPO itself": lambda task: f"{boards[task].area_of_reward_only:.3f}",
+            "largest of a rule": lambda task: _largest_of_a_rule(boards[task]),
+            "PPO itself": lambda task: f"{boards[task].area_of(boards[task].reward_only):.3f}",
         }
         return self._by_task(lambda one: one.area, first=first)
 
@@ -339,9 +344,9 @@ class Page:
         )
         return (
             "These are means over tasks and seeds. Brackets hold 95 % intervals of the stratified bootstrap over "
-            "training seeds, also of those of PPO and random, by which numbers are scaled. With 5 seeds such intervals "
-            "are too narrow: in a simulation of an interquartile mean over 9 tasks, they cover about 91 %, and less "
-            "where most seeds of a task have the same area (0 or 1).\n\n"
+            "training seeds, also of those of PPO and random, by which numbers are scaled. With few seeds such "
+            "intervals are too narrow: in a simulation of an interquartile mean over 9 tasks with 5 seeds, they cover "
+            "about 91 %, and less where most seeds of a task have the same area (0 or 1).\n\n"
             "* *Scaled performance*: random 0, PPO 1. *Unfairness*: the gap above its noise floor, fair 0, PPO 1; "
             "above 1 is more unfair than PPO.\n"
             "* *Area*: scaled performance times (1 - unfairness), both between 0 and 1: the part of the rectangle "
@@ -352,7 +357,7 @@ class Page:
             "seeds of the task, so that several strengths are no advantage by themselves; this choice can cost area. "
             "The bootstrap does not repeat it.\n"
             "* *Area with one strength*: for each strength, on all tasks, as for a user who cannot tune it. The "
-            "largest of them, in the figure, is the best of up to three.\n"
+            "largest of them, in the figure, is the best of a method's strengths.\n"
             "* *Interquartile mean*: over tasks and seeds, without the quarter of the runs with the lowest and that "
             "with the highest areas, as rliable defines it. It was planned as the main score. The mean took its place "
             "later, because an interquartile mean hides a task on which a method fails.\n"
@@ -414,11 +419,11 @@ class Page:
         )
 
 
-def _best_rule(board: TaskBoard) -> str:
-    """Return the largest area of a rule on a task, with its name; "" without a rule."""
-    areas = board.areas_of_rules
+def _largest_of_a_rule(board: TaskBoard) -> str:
+    """Return the largest area of a rule on a task, with its name if it is above 0; "" without a rule."""
+    areas = {name: board.area_of(rule) for name, rule in board.distinct_rules.items()}
     name = max(areas, key=areas.__getitem__, default="")
-    return f"{areas[name]:.3f} (`{name}`)" if name else ""
+    return f"{areas[name]:.3f}{f' (`{name}`)' if areas[name] > 0 else ''}" if name else ""
 
 
 def _rows_lost(table: Path, rows: Iterable[SeedRow]) -> list[str]:
@@ -487,9 +492,8 @@ def in_short(board: TaskBoard, rows: Sequence[Row]) -> str:
         if key.name in (REWARD_ONLY, AGAIN)
     }
     told.append(f"Performance of each seed: {'; '.join(f'`{name}` {values}' for name, values in seeds.items())}.")
-    trained = [row for row in rows if row.key.name in board.methods]
-    if best := [row for row in trained if row.key == board.best_trained]:
-        told.append(f"Best trained, of {len(trained)}: {_with_area(best[0])}.")
+    if best := [row for row in rows if row.key == board.best_trained]:
+        told.append(f"Best trained, of {len(board.trained)}: {_with_area(best[0])}.")
     if rules := [row for row in rows if row.key.name in board.distinct_rules]:
         first = max(rules, key=lambda row: (_size(row.cells["area"]), *by_performance(board.arms[row.key])))
         told.append(f"Best scripted rule that does not know the truth, of {len(rules)}: {_with_area(first)}.")

@@ -10,7 +10,7 @@ from fair_envs.assessment.bounds import SHARE, SHARES, within
 from fair_envs.experiments import tables
 from fair_envs.experiments.seeds import Arm
 from fair_envs.leaderboard.jobs import AGAIN, RATE_OF, REJECTED, REWARD_ONLY, ArmKey, limits, units
-from fair_envs.leaderboard.scores import LITTLE, TaskBoard, areas
+from fair_envs.leaderboard.scores import LITTLE, TaskBoard
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
 
@@ -115,7 +115,7 @@ def rows_of(board: TaskBoard) -> list[Row]:
             "gap": within(arm.estimate("gap"), of_gap),
             "noise floor": float(arm.values("noise").mean()),
             "worst off": worst_off(arm),
-            "area": np.nan if board.unscored else float(areas(placed).mean()),
+            "area": np.nan if board.unscored else board.area_of(arm),
             "marks": "; ".join(marks(board, key, arm)),
             "price %": "" if key.name == REWARD_ONLY else arm.price(board.reward_only, "performance"),
             "worst-off group": within(arm.estimate("worst"), of_rate),

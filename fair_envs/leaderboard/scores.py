@@ -124,15 +124,14 @@ class TaskBoard:
         means = {name: float(arm.values("performance").mean()) for name, arm in self.distinct_rules.items()}
         return max(means, key=lambda name: means[name], default="")
 
-    @cached_property
-    def areas_of_rules(self) -> dict[str, float]:
-        """The area of each rule without ground truth, over its seeds."""
-        return {name: float(areas(self.placed(rule)).mean()) for name, rule in self.distinct_rules.items()}
+    def area_of(self, arm: Arm) -> float:
+        """Return the mean area of the seeds of an arm; that of the reward-only method is what chance gives."""
+        return float(areas(self.placed(arm)).mean())
 
-    @property
-    def area_of_reward_only(self) -> float:
-        """The area of the reward-only method's own seeds, which is what chance gives."""
-        return float(areas(self.placed(self.reward_only)).mean())
+    @cached_property
+    def trained(self) -> dict[ArmKey, Arm]:
+        """The trained arms, without the control."""
+        return {key: arm for name in [*self.methods, REWARD_ONLY] for key, arm in self.of(name).items()}
 
     @property
     def learned(self) -> float:
@@ -226,8 +225,7 @@ class TaskBoard:
             area = {name: self.mean_area(name) for name in self.methods}
             best = max(area, key=lambda name: area[name], default="")
             return self.best(best) if best and area[best] > 0 else self.reward_only_key
-        trained = {key: arm for name in [*self.methods, REWARD_ONLY] for key, arm in self.of(name).items()}
-        return max(trained, key=lambda key: by_performance(trained[key]))
+        return max(self.trained, key=lambda key: by_performance(self.trained[key]))
 
     @cached_property
     def matched(self) -> list[str]:
@@ -239,7 +237,6 @@ class TaskBoard:
 
         It performs at least as well, and the rate of each group is at least as high (means over seeds).
         """
-        trained = [arm for name in [*self.methods, REWARD_ONLY] for arm in self.of(name).values()]
         numbers = ["performance", *(name for name in self.reward_only.names if name.startswith(RATE_OF))]
 
         def levels(arm: Arm) -> Floats:
@@ -247,10 +244,10 @@ class TaskBoard:
 
         found = {}
         for name, rule in self.distinct_rules.items():
-            below = [arm for arm in trained if (levels(rule) >= levels(arm)).all()]
+            below = [arm for arm in self.trained.values() if (levels(rule) >= levels(arm)).all()]
             if below:
                 better = sum(rule.minus(arm, "performance").low > 0 for arm in below)
-                found[name] = Dominated(len(below), len(trained), better)
+                found[name] = Dominated(len(below), len(self.trained), better)
         return found
 
     def mean_area(self, method: str) -> float:

@@ -107,8 +107,8 @@ class Standing:
         return Counter(next(iter(areas)) for areas in chosen if areas)
 
     def area_of_reward_only(self, tasks: Collection[str]) -> float:
-        """Return the mean of `TaskBoard.area_of_reward_only` over some tasks."""
-        return float(np.mean([board.area_of_reward_only for board in self.boards if board.env_id in tasks]))
+        """Return the mean area of the reward-only method's own seeds over some tasks, which is what chance gives."""
+        return float(np.mean([board.area_of(board.reward_only) for board in self.boards if board.env_id in tasks]))
 
     @cached_property
     def _areas(self) -> dict[str, dict[str, float]]:

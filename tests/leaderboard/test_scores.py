@@ -13,6 +13,7 @@ pytest.importorskip("stable_baselines3")
 pytest.importorskip("moocore")
 
 from fair_envs.experiments.seeds import Arm, read_rows
+from fair_envs.leaderboard import figures
 from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.controls import FailedControlError, check, controls
 from fair_envs.leaderboard.jobs import AGAIN, PARTIAL, PLANTED, ArmKey, Unit
@@ -299,7 +300,8 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     assert "one strength for all" not in which
     assert "All other ranked methods are shown to be worse than `parity`." in sure and "With one" not in sure
     assert "Comparisons are corrected for all 1 pairs of methods." in found.answer.details()[0]
-    assert "several agents" not in sure and "another method" not in sure
+    assert "several agents" not in sure and "choices of two" not in sure
+    assert not any("another method is first" in line for line in found.answer.details())
     assert "Of PPO's gain over random, `parity` keeps 80 % on FairLending-v0." in cost
     assert "Of PPO's gap above noise, it leaves -3 % on FairLending-v0." in cost
     assert "the worst-off group gains on 1 of 1 tasks and loses on none; the" in who
@@ -308,6 +310,11 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     )
     assert "On 0 of 1 tasks, a scripted rule" in rules and "or is better." in rules and "than PPO" not in rules
     assert rules_of(found) == {TASK: ["yes", "`parity`", "", "no rule performs better", "`max-reward`: 1 of 3 (1)"]}
+    without = board({"parity": (0.8, 0.0)})
+    bare = TaskBoard(TASK, without.arms, ("random", "max-reward"), frozenset({"max-reward"}))
+    shown = page(without)
+    vars(shown)["boards"] = [bare]
+    assert rules_of(shown)[TASK][2:] == ["", "no rule"]
     matched = page(board({"parity": (0.8, 0.1)}))
     assert "On 1 of 1 tasks, a scripted rule" in told(matched, "Where")
     assert rules_of(matched)[TASK][:3] == ["yes", "`parity`", "`max-reward`"]
@@ -346,7 +353,7 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     shown = page(*boards)
     line = told(shown, "Which method")
     assert "`tuned`, if" in line
-    assert "With one strength for all tasks, `steady` with 1 (area 0.77)." in line
+    assert "With one strength for all tasks, `steady` with the strength 1 (area 0.77)." in line
     assert "With one strength, " not in told(shown, "How sure")
     table = [row.split(" | ")[:3] for row in shown.first_table().splitlines()[2:]]
     assert table == [
@@ -361,7 +368,7 @@ def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> N
     own, corrected = "`tuned` 1 (0.77; with the worst strength 0.26)", "corrected for all 6 pairs of methods with a"
     text = f"**One strength for all tasks.** {own}; not shown to be worse, {corrected} strength: `plain` (0.77)."
     assert text in two.answer.details()
-    assert "With one strength for all tasks, `tuned` with 1 (area 0.77)." in told(two, "Which method")
+    assert "With one strength for all tasks, `tuned` with the strength 1 (area 0.77)." in told(two, "Which method")
     assert "With one strength, 1 other method is not shown to be worse than `tuned`." in told(two, "How sure")
 
 
@@ -417,7 +424,7 @@ def test_the_first_method_with_other_tasks_and_without_tasks_with_a_rule_is_name
     vars(shown)["boards"] = boards  # the other tasks have other scripted policies
     assert shown.standing.firsts == {"one": 3, "two": 1}  # of three pairs of tasks, and of all three
     text = "choices of two or more of the tasks with scores, the largest area is that of `one` in 3, `two` in 1."
-    assert f"Over all 4 {text}" in told(shown, "How sure")
+    assert f"In 4 {text}" in told(shown, "How sure")
     others, unmatched = (line for line in shown.answer.details() if "ther tasks" in line or "simple rule" in line)
     assert others == ("**With other tasks**, another method is first: `two` without FairLending-v0 (0.72; `one` 0.54).")
     assert "does as well** (FairLending-v0, of" in unmatched and "areas are: `one` 1.00, `two` 0.46." in unmatched
@@ -448,7 +455,7 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     assert "On 1 of 2 tasks, a rule performs better than PPO (shown on 1)." in rules
     found = rules_of(shown)
     assert found[TASK] == ["yes", "`parity`", "`max-reward`", "no rule performs better", "`max-reward`: 1 of 2 (1)"]
-    assert found[HIRING][:4] == ["no", "`parity`", "`max-reward`", "0 % of `max-reward`"]
+    assert found[HIRING][:4] == ["no", "`parity`", "`max-reward`", "0 % of `max-reward` (shown)"]
 
 
 def test_a_rule_that_dominates_all_but_has_a_larger_gap_is_named() -> None:
@@ -464,6 +471,10 @@ def test_a_rule_that_dominates_all_but_has_a_larger_gap_is_named() -> None:
     assert "but with a larger gap than the best (`parity`), by means over seeds." in rules
     assert rules_of(shown)[TASK][-1].startswith("`max-reward`: 2 of 2 (")
     assert not any("larger gap" in line for line in page(board({"parity": (0.8, 0.1)})).answer.details())
+    own.arms[ArmKey(TASK, "max-reward")] = arm(ArmKey(TASK, "max-reward"), 0.9, 0.0, rates=(0.9, 0.9))  # type: ignore[index]
+    equal = page(own)
+    assert rules_of(equal)[TASK][1:3] == ["`parity`", "`max-reward`"]  # dominates all, and matches the best
+    assert not any("larger gap" in line for line in equal.answer.details())
 
 
 def test_who_pays_on_tasks_without_scores_is_said_by_strength() -> None:
@@ -474,7 +485,8 @@ def test_who_pays_on_tasks_without_scores_is_said_by_strength() -> None:
         unscored.arms[key] = arm(key, 0.0, 0.0, rates=rates)  # type: ignore[index]
     shown = page(board({("parity", 1.0): (0.9, 0.1)}), unscored)
     vars(shown)["boards"] = [board({("parity", 1.0): (0.9, 0.1)}), unscored]
-    assert told(shown, "Who pays").endswith("some strengths make a group worse off: FairHiring-v0.")
+    text = "the worst-off group loses on FairHiring-v0; the best-off group loses on FairHiring-v0."
+    assert told(shown, "Who pays").endswith(f"On tasks without scores, with at least one strength, {text}")
     assert any(
         line.endswith(
             "FairHiring-v0: the worst-off group gains with 1 and 2, the worst-off group loses with 3, the best-off "
@@ -489,7 +501,7 @@ def test_every_method_has_its_area_and_who_pays_on_each_task() -> None:
     shown = page(*boards)
     vars(shown)["boards"] = boards  # the second task has other scripted policies
     rows = [line.strip("| ").split(" | ") for line in shown.areas_table().splitlines()[2:]]
-    assert [row[0] for row in rows] == ["best rule", "PPO itself", "one", AGAIN, "two"]
+    assert [row[0] for row in rows] == ["largest of a rule", "PPO itself", "one", AGAIN, "two"]
     assert rows[0][1] == "0.692 (`max-reward`)"  # 0.9 * (1 - 0.09 / 0.39)
     assert 0 < float(rows[1][1]) < 0.05
     head, _, one, _, two = shown.changes_table().splitlines()
@@ -499,7 +511,7 @@ def test_every_method_has_its_area_and_who_pays_on_each_task() -> None:
 
 def test_a_page_says_what_good_numbers_on_its_tasks_do_not_show() -> None:
     shown = page(board(task="FairAttention-v0"), board())
-    assert "They can mislead on FairAttention-v0; the sections" in told(shown, "What do good")
+    assert "They can mislead on FairAttention-v0; the leaderboard says" in told(shown, "What do good")
     assert any(TASKS["FairAttention-v0"].caution in part for part in shown.parts())
     assert "not show" not in page(board()).lines()[-1]
 
@@ -651,7 +663,7 @@ def test_an_entry_has_a_row_and_no_part_in_the_answer(tmp_path: Path) -> None:
     assert row is own.rows[TASK][-1] and row.text("marks") == "entry" and row.text("performance").startswith("1.5000")
     text = own.write(tmp_path).read_text()
     assert "* From outside: `mine (entry)` (area 1, performance 1.5000 [" in text
-    assert "* Best trained, of 2: `parity 0.5` (area 0." in text
+    assert "* Best trained, of 3: `parity 0.5` (area 0." in text
     assert len(read_rows(tmp_path)) == 3 * len(own.arms)  # the entry is not stored
 
 
@@ -729,3 +741,21 @@ def test_an_arm_that_misses_its_limit_is_marked(measured: float, said: bool, mon
 def test_the_page_says_what_methods_learn_from() -> None:
     text = "\n".join(page(board({("a-ppo", 1.0): (0.8, 0.1), ("cpo", 0.5): (0.8, 0.1), "fair-e": (0.8, 0.1)})).parts())
     assert "learn from besides the reward: short: `a-ppo`; rate: `cpo`; nothing: `fair-e`." in text
+
+
+# Figures --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_figure_shows_the_surroundings_of_reward_only_without_bounds(tmp_path: Path) -> None:
+    own = board({("parity", 1.0): (0.9, 0.1), ("parity", 2.0): (-3.0, 0.1), "undefined": (0.9, np.nan)})
+    own.arms[ArmKey(TASK, "oracle")] = arm(ArmKey(TASK, "oracle"), 9.0, 0.0)  # type: ignore[index]
+    bound = TaskBoard(TASK, own.arms, (*own.untrained, "oracle"), frozenset({"oracle"}))
+    rows = rows_of(bound)
+    limits = figures.near(bound, rows)
+    assert limits["ylim"][0] > 0 and limits["ylim"][1] < 2  # neither the second strength nor the bound is inside
+    strengths = [row for row in rows if row.key.name == "parity"]
+    assert [figures.inside(row, limits) for row in strengths] == [True, False]
+    assert figures.titled("parity", strengths, limits) == "parity (1 of 2 outside)"
+    assert figures.titled("parity", strengths, None) == "parity"
+    figures.draw_task(bound, rows, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 1000
