@@ -54,6 +54,7 @@ AGENTS: Mapping[World, Mapping[str, Callable[[VectorEnv], Policy]]] = {
     },
     "attention": {
         "round-robin": attention.RoundRobin,
+        "last incidents": attention.LastIncidents,
         "proportional": attention.Proportional,
         "greedy": attention.Greedy,
         "constant": SameUnits,
