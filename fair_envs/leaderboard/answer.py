@@ -82,8 +82,8 @@ class Answer:
             "or better ones. *Gain*: performance above random, and whether the best rule's is shown to be larger. "
             "*Dominates*: the number of trained policies (methods and strengths) that the rule equals or beats in "
             "performance and in the rate of every group; in brackets, those for which it is shown to perform better. "
-            "The best rule and the best trained policy of a task are "
-            "chosen on the test episodes in which they are compared, so their numbers are a little too good."
+            "The best rule and the best trained policy of a task are chosen on the test episodes in which they are "
+            "compared, so their numbers are a little too good."
         )
 
     # In short ---------------------------------------------------------------------------------------------------------
