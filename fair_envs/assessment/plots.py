@@ -49,13 +49,20 @@ def dot_plot(
     colours = dict(zip(names, cycle(COLOURS), strict=False))
     places = dict(zip(names, np.linspace(-0.12, 0.12, len(names)) if len(names) != 1 else [0.0], strict=True))
     for axis, (title, arms) in zip(grid.flat, panels.items(), strict=False):
-        for k, numbers in enumerate(arms.values()):
-            for name in (own for own in names if own in numbers):
-                e = numbers[name]
-                error = np.maximum([[e.value - e.low], [e.high - e.value]], 0)  # ends may be off by rounding
-                axis.errorbar(
-                    e.value, -k - places[name], xerr=error, fmt="o", color=colours[name], markersize=4, capsize=2
-                )
+        for name in names:
+            shown = {k: numbers[name] for k, numbers in enumerate(arms.values()) if name in numbers}
+            if not shown:
+                continue
+            errors = [(e.value - e.low, e.high - e.value) for e in shown.values()]
+            axis.errorbar(
+                [e.value for e in shown.values()],
+                [-k - places[name] for k in shown],
+                xerr=np.maximum(np.transpose(errors), 0),  # ends may be off by rounding
+                fmt="o",
+                color=colours[name],
+                markersize=4,
+                capsize=2,
+            )
         for line in lines:
             axis.axvline(line, color=INK, linewidth=0.8, linestyle=":")
         axis.set_yticks(-np.arange(len(arms)), list(map(_label, arms)), fontsize="small")

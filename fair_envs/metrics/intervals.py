@@ -8,6 +8,7 @@ the seeds here.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -185,8 +186,6 @@ def share_interval(flags: ArrayLike, *, level: float = 0.95, method: ShareMethod
         >>> print(share_interval([True, False, True, True]))
         0.75 [0.3006, 0.9544] (95 %, n = 4)
     """
-    from scipy.stats import binomtest
-
     check_level(level)
     check_choice(method, "method", SHARE_METHODS)
     sample = vector(flags, "flags")
@@ -194,11 +193,17 @@ def share_interval(flags: ArrayLike, *, level: float = 0.95, method: ShareMethod
         raise ValueError(f"flags must be 0 or 1, got {sample[~np.isin(sample, (0, 1))][0]:g}")
     if not sample.size:
         return Estimate(value=float("nan"), low=float("nan"), high=float("nan"), n=0, level=level)
-    result = binomtest(int(sample.sum()), sample.size)
+    return _share_of(int(sample.sum()), sample.size, float(level), method)
+
+
+@lru_cache(maxsize=4096)
+def _share_of(count: int, n: int, level: float, method: ShareMethod) -> Estimate:
+    """Return the share of `count` in `n` units; a report asks for the same few counts hundreds of times."""
+    from scipy.stats import binomtest
+
+    result = binomtest(count, n)
     interval = result.proportion_ci(confidence_level=level, method=method)
-    return Estimate(
-        value=float(result.statistic), low=float(interval.low), high=float(interval.high), n=sample.size, level=level
-    )
+    return Estimate(value=float(result.statistic), low=float(interval.low), high=float(interval.high), n=n, level=level)
 
 
 def bootstrap_interval(
