@@ -336,6 +336,7 @@ def test_the_answer_says_on_which_task_each_of_the_best_methods_does_least() -> 
     by_task = found.answer.details()[0]
     assert f"The area of `parity` is {low:.2f} on FairHiring-v0 to {high:.2f} on FairLending-v0." in by_task
     assert f"the lowest areas are: `ggf` ({low:.2f} on FairHiring-v0)." in by_task
+    assert found.standing.firsts == {"parity": 1} and "choices of two" not in told(found, "How sure")
 
 
 def test_the_answer_names_the_best_method_with_one_strength_for_all_tasks() -> None:
@@ -456,6 +457,9 @@ def test_the_answer_counts_a_rule_once_and_also_on_tasks_without_scores() -> Non
     found = rules_of(shown)
     assert found[TASK] == ["yes", "`parity`", "`max-reward`", "no rule performs better", "`max-reward`: 1 of 2 (1)"]
     assert found[HIRING][:4] == ["no", "`parity`", "`max-reward`", "0 % of `max-reward` (shown)"]
+    close = page(board(ppo=(0.8999, 0.4)))
+    assert "On 1 of 1 tasks, a rule performs better than PPO (shown on 0)." in told(close, "Where")
+    assert rules_of(close)[TASK][3] == "100 % of `max-reward` (not shown)"
 
 
 def test_a_rule_that_dominates_all_but_has_a_larger_gap_is_named() -> None:
