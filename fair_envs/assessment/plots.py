@@ -24,7 +24,7 @@ def dot_plot(
     path: Path,
     *,
     label: str,
-    lines: Sequence[float] = (),
+    lines: Sequence[float] | Mapping[str, Sequence[float]] = (),
     one_unit: bool = True,
 ) -> None:
     """Save one panel for each title, with a row for each arm: dots with the intervals of one or more numbers.
@@ -33,7 +33,7 @@ def dot_plot(
         panels: Title to arms to numbers; a number has one colour in all panels.
         path: Path of the picture.
         label: Label of the horizontal axis.
-        lines: Values to mark.
+        lines: Values to mark in all panels, or in each one.
         one_unit: Whether all panels have the same horizontal axis.
     """
     tallest = max(len(arms) for arms in panels.values())
@@ -63,7 +63,7 @@ def dot_plot(
                 markersize=4,
                 capsize=2,
             )
-        for line in lines:
+        for line in lines.get(title, ()) if isinstance(lines, Mapping) else lines:
             axis.axvline(line, color=INK, linewidth=0.8, linestyle=":")
         axis.set_yticks(-np.arange(len(arms)), list(map(_label, arms)), fontsize="small")
         axis.set_title(textwrap.fill(title, 32), fontsize="medium")

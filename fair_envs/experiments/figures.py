@@ -1,6 +1,6 @@
 """Plots of arms: curves over time, and two numbers against each other."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ def course_plot(
     points: Mapping[str, Mapping[str, Mapping[int, float]]],
     labels: tuple[str, str] = ("step", ""),
     lines: Mapping[str, Mapping[str, float]] | None = None,
+    summary: Callable[[Floats], Estimate] = mean_interval,
 ) -> None:
     """Save one panel for each number: its curves with intervals over seeds, and crosses for other values.
 
@@ -31,6 +32,7 @@ def course_plot(
         points: Title to agents to times and values, drawn as crosses in the agent's colour.
         labels: Labels of the axes.
         lines: Title to names to values, drawn as grey horizontal lines with their names.
+        summary: Function from the seeds' values at a time to what is drawn.
     """
     figure, grid = subplots(len(panels), columns=fullest_rows(len(panels)), size=(5, 3.8))
     names = dict.fromkeys(name for agents in panels.values() for name in agents)
@@ -39,7 +41,7 @@ def course_plot(
     for axis, (title, agents) in zip(grid.flat, panels.items(), strict=False):
         means: list[float] = []
         for name, curve in agents.items():
-            estimates = [mean_interval(column) for column in curve.seeds.T]
+            estimates = [summary(column) for column in curve.seeds.T]
             means += [e.value for e in estimates]
             axis.plot(curve.times, [e.value for e in estimates], **looks[name])
             low, high = [e.low for e in estimates], [e.high for e in estimates]

@@ -20,6 +20,7 @@ Alternative = Literal["greater", "less"]
 NameT = TypeVar("NameT")
 MOST_SEEDS = 1000
 """The largest number of units that `units_needed` returns; with more, an effect is too small to matter."""
+_EXACT_UNITS = 100  # up to which `fisher_units_needed` computes the power
 
 # Hypotheses about one estimate ----------------------------------------------------------------------------------------
 
@@ -171,6 +172,51 @@ def fisher(first: ArrayLike, second: ArrayLike) -> float:
         raise ValueError("first and second must be 0 or 1")
     table = np.array([[one.sum(), one.size - one.sum()] for one in flags], np.int64)
     return float(fisher_exact(table).pvalue)
+
+
+def fisher_units_needed(
+    first: float, second: float, *, above: int = 0, tests: int = 1, power: float = 0.8
+) -> int | None:
+    """Return how many units of each of two groups would show by `fisher` (5 %) that the first share is larger.
+
+    Args:
+        first: Share of the units for which something is true, in [0, 1], taken as exact.
+        second: The same of the other group.
+        above: Numbers of units up to this one are not tried.
+        tests: Number of tests for which the p-value is corrected, in the worst case (Bonferroni).
+        power: Probability with which so many units show it.
+
+    Returns:
+        The smallest such number, from the exact power up to 100 units; above that, the number that the normal
+        approximation gives, which is a little too low. None if it is above `MOST_SEEDS`, or if the first share is not
+        larger.
+    """
+    from scipy.special import ndtri
+
+    if not first > second:
+        return None
+    level = 0.05 / tests
+    quantiles = ndtri(1 - level / 2) + ndtri(power)
+    roughly = (quantiles / (first - second)) ** 2 * (first * (1 - first) + second * (1 - second))
+    for n in range(max(above + 1, int(roughly), 1), _EXACT_UNITS + 1):
+        if _fisher_power(first, second, n, level) >= power:
+            return n
+    needed = max(above, int(roughly), _EXACT_UNITS) + 1
+    return needed if needed <= MOST_SEEDS else None
+
+
+def _fisher_power(first: float, second: float, n: int, level: float) -> float:
+    """Return how probably Fisher's two-sided test of n units in each group shows that the first share is larger."""
+    from scipy.stats import binom, hypergeom
+
+    units = np.arange(n + 1)
+    shown_larger = np.zeros((n + 1, n + 1), bool)
+    for total in range(1, 2 * n):
+        one = np.arange(max(0, total - n), min(n, total) + 1)
+        chance = hypergeom.pmf(one, 2 * n, n, total)
+        p_values = np.where(chance <= chance[:, np.newaxis] * (1 + 1e-7), chance, 0).sum(axis=1)
+        shown_larger[one, total - one] = (p_values <= level) & (2 * one > total)
+    return float(binom.pmf(units, n, first) @ shown_larger @ binom.pmf(units, n, second))
 
 
 # Scores over tasks ----------------------------------------------------------------------------------------------------

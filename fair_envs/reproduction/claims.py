@@ -10,6 +10,7 @@ from fair_envs.metrics import Estimate
 from fair_envs.metrics.inference import all_show, all_within, shown, shown_outside, units_needed
 
 Estimates = Mapping[Any, Estimate]
+Bounds = tuple[float, ...] | Mapping[str, tuple[float, ...]]
 ByRow = Mapping[str, Mapping[str, Estimate]]
 """Numbers by row of a figure and method."""
 
@@ -22,12 +23,14 @@ class Outcome:
         holds: True or False if one of them was shown; None if neither was.
         needed: About how many seeds would decide with a probability of 0.8, if the observed effects were exact; None if
             it is decided, or if it is more than `fair_envs.metrics.inference.MOST_SEEDS`.
+        why: Why it is undecided, if more seeds alone would not decide it; "": there is no such reason.
         run: Whether anything was run for it.
         partial: Whether the claim is about all points, and some were not run: then it cannot be shown to hold.
     """
 
     holds: bool | None
     needed: int | None = None
+    why: str = ""
     run: bool = True
     partial: bool = False
 
@@ -41,15 +44,15 @@ class Outcome:
         return "undecided" if self.holds is None else "does not hold"
 
     @property
-    def seeds(self) -> str:
-        """The number of seeds that would decide, in words; "" if it is decided, or unknown."""
+    def detail(self) -> str:
+        """Why it is undecided, or the number of seeds that would decide, in words; "" if it is decided, or unknown."""
         if not self.needed:
-            return ""
+            return self.why
         return f"about {self.needed} seeds" if self.needed <= MANY else f"more than {MANY} seeds"
 
     def __str__(self) -> str:
         """Return the verdict in words."""
-        return self.word + (f" ({self.seeds})" if self.seeds else "")
+        return self.word + (f" ({self.detail})" if self.detail else "")
 
 
 FEW = 6  # rows of a panel that are all in the table
@@ -63,17 +66,26 @@ class Measured:
 
     Attributes:
         label: What they are, with their unit.
-        bounds: The bounds that their intervals must exclude.
+        bounds: The bounds that their intervals must exclude, or those of each panel.
         numbers: The numbers by method, panel of the figure, and row.
         digits: Number of decimal places in words.
         one_unit: Whether the panels have the same unit, so that they are drawn on one axis.
     """
 
     label: str
-    bounds: tuple[float, ...]
+    bounds: Bounds
     numbers: Mapping[str, Mapping[str, Estimates]]
     digits: int = 3
     one_unit: bool = True
+
+    @property
+    def against(self) -> str:
+        """The bounds in words."""
+        if not isinstance(self.bounds, Mapping):
+            return " and ".join(f"{bound:g}" for bound in self.bounds)
+        return ", ".join(
+            f"{' and '.join(f'{bound:g}' for bound in bounds)} ({panel})" for panel, bounds in self.bounds.items()
+        )
 
     def outcomes(self, test: Callable[[Estimates], Outcome]) -> dict[str, dict[str, Outcome]]:
         """Return the outcomes of a test by method and panel, where there are numbers."""
@@ -83,9 +95,13 @@ class Measured:
         }
 
     def panels(self) -> dict[str, ByRow]:
-        """Return the numbers by panel, row and method, as a figure draws them."""
+        """Return the numbers by panel, row and method, as a figure draws them; only panels with defined numbers."""
         found = {panel: by_row(methods) for panel, methods in turned(self.numbers).items()}
-        return {panel: rows for panel, rows in found.items() if rows}
+        return {
+            panel: rows
+            for panel, rows in found.items()
+            if any(not math.isnan(e.value) for of in rows.values() for e in of.values())
+        }
 
     def table(self) -> str:
         """Return a table with the numbers of each method and panel; of many, only the lowest and the highest."""
@@ -138,6 +154,7 @@ class Claim:
         outcomes: The outcomes of its tests, by method (``"as printed"``, ``"repaired"``) and then by test.
         evidence: The numbers behind them in words.
         refuted: What would refute it.
+        conjunction: Whether it holds only if all of its tests do; otherwise each test has a verdict of its own.
         earlier: The verdict in the previous version of the page; "" if there was none.
         reason: Why the verdict changed, or why there was none.
         measured: The numbers behind it for a figure; None: it has none.
@@ -147,6 +164,7 @@ class Claim:
     text: str
     outcomes: Mapping[str, Mapping[str, Outcome]]
     refuted: str
+    conjunction: bool = False
     evidence: str = ""
     earlier: str = ""
     reason: str = ""
@@ -165,7 +183,12 @@ class Claim:
 
     def verdict(self, method: str) -> str:
         """Return the verdict on a method in words, with its remark."""
-        return ". ".join(filter(None, [verdict(self.outcomes.get(method, {})), self.remarks.get(method, "")]))
+        outcomes = self.outcomes.get(method, {})
+        words = verdict(outcomes)
+        if self.conjunction and len({outcome.word for outcome in outcomes.values()}) > 1:
+            whole = both(outcomes.values()).word
+            words = f"{whole[0].upper()}{whole[1:]}. Its parts: {words[0].lower()}{words[1:]}"
+        return ". ".join(filter(None, [words, self.remarks.get(method, "")]))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -181,8 +204,8 @@ def verdict(outcomes: Mapping[str, Outcome]) -> str:
         together.setdefault(outcome.word, {})[test] = outcome
     parts = []
     for word, tests in together.items():
-        named = tests if len(together) > 1 or any(one.seeds for one in tests.values()) else {}
-        details = [": ".join(filter(None, (test, outcome.seeds))) for test, outcome in named.items()]
+        named = tests if len(together) > 1 or any(one.detail for one in tests.values()) else {}
+        details = [": ".join(filter(None, (test, outcome.detail))) for test, outcome in named.items()]
         parts.append(word + (f" ({'; '.join(filter(None, details))})" if any(details) else ""))
     words = "; ".join(parts) or "not run"
     return words[0].upper() + words[1:]
@@ -242,8 +265,13 @@ def both(outcomes: Iterable[Outcome]) -> Outcome:
         return NOT_RUN
     if all(one.holds for one in found):
         return Outcome(True, partial=any(one.partial for one in found))
-    needed = [one.needed for one in found if one.holds is None]
-    return Outcome(None, max((n for n in needed if n), default=None) if all(needed) else None)
+    undecided = [one for one in found if one.holds is None]
+    needed = [one.needed for one in undecided if one.needed]
+    return Outcome(
+        None,
+        max(needed) if len(needed) == len(undecided) else None,
+        why=next((one.why for one in undecided if one.why), ""),
+    )
 
 
 def on_a_part(outcome: Outcome) -> Outcome:

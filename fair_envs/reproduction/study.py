@@ -155,7 +155,8 @@ class Report(ABC, Generic[ScaleT]):
                 "Each claim would be refuted by what stands behind its number, if the test of the claim shows it, with "
                 "its correction. Where a verdict is *does not hold*, this has been shown. Such a verdict would change "
                 "if more seeds, points that were not run, or trainings as long as the paper's no longer showed it. "
-                "Where a verdict is *undecided*, the table of verdicts has the number of seeds that would decide."
+                "Where a verdict is *undecided*, the table of verdicts has the number of seeds that would decide, or "
+                "no number if none is known or it is above a thousand."
             )
             yield "\n".join(f"{k}. {claim.refuted}" for k, claim in enumerate(claims, start=1))
         yield "## The command"
@@ -167,11 +168,11 @@ class Report(ABC, Generic[ScaleT]):
         if measured is None:
             yield f"{title} {claim.evidence}"
             return
-        bounds = " and ".join(f"{bound:g}" for bound in measured.bounds)
-        label = f"{measured.label[0].upper()}{measured.label[1:]}, tested against {bounds}."
+        label = f"{measured.label[0].upper()}{measured.label[1:]}, tested against {measured.against}."
         yield " ".join(filter(None, (title, claim.evidence, label)))
-        if drawn := measured.panels():
+        if any(rows for panels in measured.numbers.values() for rows in panels.values()):
             yield measured.table()
+        if drawn := measured.panels():
             file = f"claim-{k}.png"
             plots.dot_plot(
                 drawn, self.out / file, label=measured.label, lines=measured.bounds, one_unit=measured.one_unit

@@ -9,6 +9,7 @@ from fair_envs.metrics.inference import (
     all_show,
     all_within,
     fisher,
+    fisher_units_needed,
     holm,
     interquartile_mean,
     noise_floor,
@@ -166,6 +167,27 @@ def test_more_units_are_needed_for_more_tests_and_always_more_than_there_are() -
     assert units_needed(estimate, estimate.value) is None
     assert units_needed(estimate, estimate.value + 1e-4) is None  # more than MOST_SEEDS
     assert MOST_SEEDS == 1000
+
+
+@pytest.mark.parametrize(("first", "second"), [(1.0, 0.5), (0.9, 0.5), (0.8, 0.3)])
+def test_so_many_units_show_a_difference_of_shares_and_one_less_does_not(first: float, second: float) -> None:
+    needed = fisher_units_needed(first, second)
+    assert needed is not None
+    rng, shown = np.random.default_rng(0), []
+    for n in (needed, needed - 1):
+        draws = [rng.random((2, n)) < [[first], [second]] for _ in range(2000)]
+        shown.append(np.mean([fisher(*pair) <= 0.05 and pair[0].sum() > pair[1].sum() for pair in draws]))
+    assert shown[0] > 0.78 and shown[1] < 0.82  # two standard errors of 2,000 draws
+
+
+def test_more_units_are_needed_with_a_correction_and_none_without_a_larger_share() -> None:
+    one, several = (fisher_units_needed(0.9, 0.5, tests=tests) for tests in (1, 4))
+    assert one is not None and several is not None and several > one
+    assert fisher_units_needed(1.0, 0.5, above=20) == 21
+    assert fisher_units_needed(0.5, 0.5) is None and fisher_units_needed(0.4, 0.5) is None
+    many = fisher_units_needed(0.6, 0.5)
+    assert many is not None and 300 < many < 450  # from the normal approximation
+    assert fisher_units_needed(0.51, 0.5) is None  # more than MOST_SEEDS
 
 
 def test_fishers_tea_tasting() -> None:

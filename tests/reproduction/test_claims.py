@@ -1,5 +1,7 @@
 """Verdicts follow from estimates with intervals, corrected for the number of comparisons."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,12 +57,31 @@ def test_an_undecided_claim_says_how_many_seeds_would_decide() -> None:
     assert outcome.holds is None
     needed = outcome.needed
     assert needed is not None and needed > everywhere_above({"close": close}, 0).needed > 10  # type: ignore[operator]
-    assert str(outcome) == f"undecided ({outcome.seeds})" and str(Outcome(None, 40)) == "undecided (about 40 seeds)"
+    assert str(outcome) == f"undecided ({outcome.detail})" and str(Outcome(None, 40)) == "undecided (about 40 seeds)"
     alone = everywhere_above({"close": close}, 0).needed
     one_of_two = somewhere_above({"close": close, "far": far}, 0).needed
     assert alone is not None and one_of_two is not None and one_of_two > alone  # it is corrected for two tests
     against = everywhere_above({"for": of(-0.5, 2.5), "against": of(-2.5, 0.5)}, 0).needed
     assert against == one_of_two
+
+
+def test_a_reason_why_more_seeds_do_not_decide_stands_in_place_of_their_number() -> None:
+    open_one, none = Outcome(None, 40), Outcome(None, why="no seed learned")
+    assert str(none) == "undecided (no seed learned)"
+    together = both([open_one, none])
+    assert (together.holds, together.needed, together.why) == (None, None, "no seed learned")
+    assert both([open_one, Outcome(None, 50)]) == Outcome(None, 50) and both([none, Outcome(False)]) == Outcome(False)
+
+
+def test_the_bounds_of_panels_are_said_and_only_panels_with_numbers_are_drawn() -> None:
+    undefined = mean_interval([])
+    found = Measured(
+        label="loss",
+        bounds={"a": (-0.1,), "b": (0.0, 1.0)},
+        numbers={"as printed": {"a": {"x": of(0, 1)}, "b": {"x": undefined}}},
+    )
+    assert found.against == "-0.1 (a), 0 and 1 (b)" and list(found.panels()) == ["a"]
+    assert replace(found, bounds=(0.0,)).against == "0" and "undefined" in found.table()
 
 
 def test_what_the_correction_leaves_undecided_needs_more_seeds_than_were_run() -> None:

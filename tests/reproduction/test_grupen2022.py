@@ -26,7 +26,7 @@ from fair_envs.evaluation import as_policy, begun
 from fair_envs.experiments import tables
 from fair_envs.experiments.jobs import read_cell, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
-from fair_envs.metrics import mean_interval
+from fair_envs.metrics import mean_interval, share_interval
 from fair_envs.metrics.inference import fisher, welch
 from fair_envs.reproduction.claims import Claim
 from fair_envs.reproduction.grupen2022 import jobs, sections
@@ -732,12 +732,20 @@ def test_the_page_says_which_speeds_and_episodes_and_which_numbers_of_the_figure
     assert f"the planner has {PLANNED}." in text and made.scale.episodes > PLANNED
     rows = markdown_rows(made.paper_table())
     shares = {own[1]: own[4:] for own in rows if own[0] == "3a"}
-    for name, cells_of_row in shares.items():
+    for name, (kind, *cells_of_row) in shares.items():
+        assert kind == "largest share"
         assert " / ".join(cells_of_row) == made._beside_floor(name, "largest", "largest floor", 1.0)
-    assert set(shares) == {"mutual", "Fair-E"}
+    assert set(shares) == {"mutual", "Fair-E", "Fair-E, by number"}
     assert {own[1] for own in rows if own[0] == "4"} == {name for of in made.penalised.values() for name in of}
+    assert {own[1] for own in rows if own[0] == "4" and "below Fair-E" in own[3]} == {
+        "Fair-ER 1",
+        "Fair-ER 1, by number",
+    }
     (slowest,) = [own for own in rows if own[0] == "2" and own[2] == "0.5"]
-    assert slowest[1] == SLOWER and slowest[4].startswith("10 of 10")
+    assert slowest[1] == SLOWER and slowest[4] == "seeds" and slowest[5].startswith("10 of 10")
+    assert "Other arms" not in text
+    fewer = replace(made, arms={name: of for name, of in made.arms.items() if name != "Fair-ER 0.9"})
+    assert "Other arms that the code has were not run: `Fair-ER 0.9`. " in fewer.runs()
 
 
 def test_captures_of_pursuers_are_shown_beside_those_of_relabelled_ones(tmp_path: Path) -> None:
@@ -770,9 +778,41 @@ def test_verdicts_that_follow_from_the_construction_or_compare_nobody_are_marked
     assert found["fair"].verdict(REPAIRED) == f"Holds. {paper.BUILT}" and paper.BUILT not in found["fair"].verdict(
         PRINTED
     )
-    assert all(found["roles"].verdict(method).endswith(paper.BUILT) for method in (PRINTED, REPAIRED))
-    assert found["strong"].verdict(PRINTED) == f"Undecided. {paper.HARDLY_ANY}"
+    assert all(found["roles"].verdict(method) == f"Holds. {paper.FAIR_BUILT}" for method in (PRINTED, REPAIRED))
+    assert found["strong"].verdict(PRINTED) == f"Undecided (Fair-ER 1, by number: {paper.HARDLY_ANY})"
     assert paper.HARDLY_ANY not in found["strong"].verdict(REPAIRED)
+    unfair = claims(report(tmp_path, {"Fair-E": ONE_UNFAIR, "dealt": ONE_UNFAIR}))
+    assert not any("construction" in unfair[name].verdict(REPAIRED) for name in ("fair", "roles"))
+
+
+def test_a_claim_with_several_parts_has_one_verdict_and_those_of_its_parts(tmp_path: Path) -> None:
+    rising: Counts = {speed: SOMEWHAT if speed >= sections.FALLING else UNFAIR for speed in SPEEDS}
+    found = claims(report(tmp_path, {"mutual": rising}))["unfair"]
+    text = "Does not hold. Its parts: holds (from 0.9 up, above 0.05); does not hold (less below 0.9)"
+    assert found.verdict(PRINTED) == found.verdict(REPAIRED) == text
+    assert claims(report(tmp_path))["unfair"].verdict(PRINTED) == "Holds"
+
+
+def test_the_numbers_of_the_tests_are_in_the_evidence(tmp_path: Path) -> None:
+    found = claims(report(tmp_path))
+    assert "at 0.8 p < 0.001, at most 1.00; at 0.7 p < 0.001, at most 1.00 (with Holm's" in found["mutual"].evidence
+    exact = share_interval(flags(20, 20), level=1 - 0.05 / 3, method="exact")
+    assert f"mutual 20 of 20 [{exact.low:.2f}, 1.00]" in found["greedy"].evidence  # three arms of our repair
+    assert "exact intervals at 98.33 %" in found["greedy"].evidence
+    close = {"a": (flags(12, 20), flags(8, 20))}
+    high, low = (share_interval(flags(k, 20), method="exact") for k in (12, 8))
+    told = f"a p = {fisher(*close['a']):.3f}, at most {high.high - low.low:.2f}."
+    assert paper.comparisons(close).endswith(told) and "Holm" not in paper.comparisons(close)
+    assert paper.comparisons({}) == ""
+
+
+def test_teams_without_training_have_no_interval_in_figures(tmp_path: Path) -> None:
+    made = report(tmp_path)
+    assert math.isnan(made._share("greedy", 1.2).low) and made._share("greedy", 1.2).value == 1
+    assert made._share("mutual", 1.2).low == share_interval(flags(20, 20), method="exact").low
+    deficit, success = made._means(np.array([0.1, 0.3, 0.9]), np.array([1.0, 0.8, 0.2]))
+    assert deficit == mean_interval([0.1, 0.3]) and success.value == pytest.approx(0.9) and math.isnan(success.high)
+    assert sections.quartiles(np.arange(5.0)).value == 2 and sections.quartiles(np.arange(5.0)).high == 3
 
 
 def test_few_seeds_have_no_interval_and_teams_without_training_stand_beside_counts(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class Report(Sections):
         *,
         label: str = "",
         remarks: Mapping[str, str] | None = None,
-        **words: str,
+        **words: Any,
     ) -> Claim:
         """Return a claim on the policies of PCN, whose outcomes count only if some method learned the task.
 

@@ -1,7 +1,8 @@
 """The numbers of the teams, and the tables and figures of the study."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,7 @@ class Sections(study.Report[Scale]):
             "Seeds that capture, with other thresholds": "Seeds whose success is at least 0.25 / 0.75.\n\n"
             + self.table(lambda name, v: self._at_thresholds(name, v, (0.25, 0.75))),
             "Seeds that capture with other policies": self.other_policies_table(),
-            "Success (Fig. 2 and 3c)": "Median of the seeds, and their lowest and highest quartile.\n\n"
+            "Success (Fig. 2 and 3c)": "Median of the seeds, and their lower and upper quartile.\n\n"
             + self.table(lambda name, v: _quartiles(self.values(name, "success", [v]))),
             "Team fairness (Fig. 3b)": "Mean absolute corrected deficit in bits of the seeds that capture (n), and its "
             "noise floor after the slash.\n\n"
@@ -162,9 +163,9 @@ class Sections(study.Report[Scale]):
         own = training_of(self.scale, "mutual", 0)
         return int(make_rules(own.env_id, **own.parameters).params.horizon)
 
-    def counted(self, name: Label, speeds: Sequence[float]) -> str:
+    def counted(self, name: Label, speeds: Sequence[float], *, level: float = 0.95) -> str:
         """Return how many seeds of a team capture at the speeds, on average."""
-        return count(self.capturing(name, speeds), exact=name not in TEAMS)
+        return count(self.capturing(name, speeds), exact=name not in TEAMS, level=level)
 
     def table(self, cell: Callable[[Label, float], str], *, names: Iterable[Label] | None = None) -> str:
         """Return a table with a row for each team and a column for each speed; teams without training come first."""
@@ -184,7 +185,7 @@ class Sections(study.Report[Scale]):
 
         def counted(figure: str, words: str, names: Iterable[Label], speeds: Iterable[float]) -> None:
             rows.extend(
-                [figure, name, f"{v:g}", words, self.counted(name, [v]), ""]
+                [figure, name, f"{v:g}", words, "seeds", self.counted(name, [v]), ""]
                 for name in names
                 for v in speeds
                 if name in self.arms
@@ -193,14 +194,16 @@ class Sections(study.Report[Scale]):
         def beside(figure: str, words: str, name: Label, measure: str, floor: str, speeds: Iterable[float]) -> None:
             for speed in speeds:
                 found = self._with_floor(name, measure, floor, speed) or ("none captures", "")
-                rows.append([figure, name, f"{speed:g}", words, *found])
+                rows.append([figure, name, f"{speed:g}", words, MEASURED[measure], *found])
 
         at = (EQUAL_SPEED,)
         counted("2", f"captures down to {SLOWEST:g}", [slowest], self.scale.speeds_of(slowest))
         slow = [speed for speed in self.speeds if speed <= EQUAL_SPEED]
         counted("2", "falls at 1 and below", ["individual"], slow)
         beside("3a", "one pursuer has most captures", "mutual", "largest", "largest floor", at)
-        beside("3a", "1/3 each", "Fair-E", "largest", "largest floor", at)
+        for name in ("Fair-E", "Fair-E" + BY_NUMBER):
+            if name in self.arms:
+                beside("3a", "1/3 each", name, "largest", "largest floor", at)
         beside("3b", "clearly unfair", "mutual", "corrected", "floor", self.from_up(FALLING))
         beside("3b", "less unfair", "mutual", "corrected", "floor", self.slow)
         for name in ("Fair-E", "Fair-E" + BY_NUMBER):
@@ -208,15 +211,24 @@ class Sections(study.Report[Scale]):
                 beside("3b", "about 0 everywhere", name, "corrected", "floor", self.speeds)
         counted("3c", "falls steeply", ["Fair-E", "Fair-E" + BY_NUMBER], self.slow)
         counted("3c", "does not fall", ["mutual"], self.slow)
-        weights = [name for of in self.penalised.values() for name in of]
-        counted("4", "lambda up to 0.5: between mutual and Fair-E; 1: below Fair-E", weights, self.slow)
-        header = ["figure", "team", "speed", "the paper, in words", "ours: seeds that capture, largest share or bits"]
-        return tables.markdown([*header, "noise floor"], rows)
+        strong = [name for name in ("Fair-ER 1", "Fair-ER 1" + BY_NUMBER) if name in self.arms]
+        weak = [name for of in self.penalised.values() for name in of if name not in strong]
+        counted("4", "lambda up to 0.5: between mutual and Fair-E", weak, self.slow)
+        counted("4", "lambda 1: below Fair-E", strong, self.slow)
+        header = ["figure", "team", "speed", "the paper, in words", "measured", "ours", "noise floor"]
+        return (
+            "*Seeds*: those that capture, of the tests at the speed. *Largest share*: of the captures of a pursuer. "
+            "*Bits*: absolute corrected deficit. The last two are of the seeds that capture. Figure 5 has success "
+            "against the deficit: claims 7 and 9. Quartiles of the steps to capture, the numbers of episodes by the "
+            "set of captors, and each pursuer's captures in training are in the table of all seeds.\n\n"
+            + tables.markdown(header, rows)
+        )
 
     def other_policies_table(self) -> str:
         """Return how many seeds capture with policies of other times, and their success and deficit."""
         middle = self.table(lambda name, v: self._by_other("middle ", name, v), names=self.scale.methods)
-        last = self.table(lambda name, v: self._by_other("last ", name, v), names=[*TEAMS, *self.scale.methods])
+        names = [*TEAMS, *self.scale.methods, DEALT]
+        last = self.table(lambda name, v: self._by_other("last ", name, v), names=names)
         return (
             "The policy that was trained when the curriculum reached the speed, half a level before the one of the "
             f"other tables: seeds that capture; success / corrected deficit of all seeds.\n\n{middle}\n\nThe last "
@@ -276,13 +288,16 @@ class Sections(study.Report[Scale]):
                   "difference of end distances between pursuers (relabelled)",
                   "end distance: nearest, middle, farthest"]  # fmt: skip
         return (
-            "Means over the seeds and speeds at which a seed captures, of the test episodes. With mutual reward and "
+            "Means over the seeds and speeds at which a seed captures, of the test episodes; these speeds differ "
+            "between teams (greedy pursuers capture at the fastest ones only). *Seeds*: those that capture at some "
+            "speed. *Nearness*: the shares of the pursuers that are nearest, second and farthest at the start. With "
+            "mutual reward and "
             "all methods built on it, a capture pays all pursuers the same, so who captures costs no pursuer any "
             "reward; with individual reward, it does. *Relabelled*: the same if pursuers are relabelled at random in "
             "each episode; the first and the last number are extremes, also then. *End distance*: the distance to the "
-            "evader at the end of episodes with a capture, in lengths. Its difference is that between the largest and "
-            "the smallest mean of a pursuer: how far roles depend on identity. The last column has it for the "
-            "nearest, middle and farthest pursuer of each episode, whatever its "
+            "evader at the end of episodes with a capture, in units of length. Its difference is that "
+            "between the largest and the smallest mean of a pursuer: how far roles depend on identity. The last "
+            "column has it for the nearest, middle and farthest pursuer of each episode, whatever its "
             f"number.\n\n{tables.markdown(header, rows)}"
         )
 
@@ -315,10 +330,12 @@ class Sections(study.Report[Scale]):
         """Return how far the policy of each speed is from equivariance."""
         names = [name for name in self.scale.methods if any("equivariance" in one for one in self.arms[name].names)]
         return (
-            "1 minus the cosine between the direction of a body and the one that it has if the pursuers exchange "
-            f"their bodies in a cycle, on {STARTS:,} starts that are the same for all teams; all seeds. 0: "
-            "equivariant, which makes a team fair; 1: independent directions. Greedy pursuers have 0, random ones "
-            "1.\n\n" + self.table(lambda name, v: with_count(self.values(name, "equivariance gap", [v])), names=names)
+            "1 minus the cosine between the direction in which a pursuer at a place begins to move, and that of the "
+            "pursuer that has this place after all three exchanged their places in a cycle; on "
+            f"{STARTS:,} starts that are the same for all teams, of all seeds. 0: the same, so that the team is "
+            "equivariant under these exchanges, which makes it fair; 1: independent directions; 2: opposite ones. "
+            "Greedy pursuers have 0, random ones 1.\n\n"
+            + self.table(lambda name, v: with_count(self.values(name, "equivariance gap", [v])), names=names)
         )
 
     def penalty_table(self) -> str:
@@ -368,36 +385,46 @@ class Sections(study.Report[Scale]):
         """Save the figures."""
         shared = tuple(name for of in self.shared.values() for name in of)
         penalised = tuple(name for of in self.penalised.values() for name in of)
-        larger = (LARGER,) * (LARGER in self.arms)
+        larger, own = (LARGER,) * (LARGER in self.arms), training_of(self.scale, "mutual", 0)
         rewards = [name for name in ("mutual", SLOWER, "individual", *TEAMS) if name in self.arms]
         notions = list(dict.fromkeys(["mutual", *shared, *larger, *penalised, DEALT, *TEAMS]))
         self._draw_counts(rewards, "reward.png", self.scale.speeds_of("greedy"))
         self._draw_counts(notions, "counts.png", self.speeds)
+        fairness = {f"speed {speed:g}": self._fairness_at(notions, speed) for speed in self.speeds}
         plots.dot_plot(
-            {f"speed {speed:g}": self._fairness_at(notions, speed) for speed in self.speeds},
+            {title: arms for title, arms in fairness.items() if any(arms.values())} or fairness,
             self.out / "fairness.png",
             label="absolute corrected deficit in bits, of the seeds that capture (0 is fair)",
             lines=[0],
         )
         curves = {
-            "Fair-E": ("mutual", "individual", *shared, *larger),
+            "Fig. 4: Fair-E": ("mutual", "individual", *shared, *larger),
             "Fig. 4: Fair-ER": ("mutual", *penalised),
         }
         figures.course_plot(
             {title: {name: self.arms[name].curve("learned") for name in names} for title, names in curves.items()},
             self.out / "training.png",
             points={},
-            labels=("agent steps", "success"),
+            labels=(
+                f"agent steps (the speed falls from {own.speeds[0]:g} to {own.speeds[-1]:g})",
+                "success",
+            ),
+            summary=quartiles,
         )
         return [
             Picture(
                 "reward.png", "Share of the seeds that capture at each speed, by reward (Fig. 2), exact intervals."
             ),
             Picture("counts.png", "Share of the seeds that capture at each speed (Fig. 3c), exact intervals."),
-            Picture("fairness.png", "Team fairness of the seeds that capture at each speed (Fig. 3b)."),
+            Picture(
+                "fairness.png",
+                f"Team fairness of the seeds that capture at each speed (Fig. 3b), of at least {FEW} seeds.",
+            ),
             Picture(
                 "training.png",
-                "Success of the training's episodes (Fig. 4). In the first part, the scripted guide captures, too.",
+                "Success of the training's episodes (Fig. 4): median of the seeds, and their quartiles. In the first "
+                f"{100 * own.exploration_fraction:g} % of the training, pursuers often act like the greedy ones, which "
+                "capture if they are faster than the evader.",
             ),
             *self._exchange(["mutual", *shared, *larger, *penalised]),
             *self._pulls(penalised),
@@ -418,12 +445,9 @@ class Sections(study.Report[Scale]):
             deficit, success = (self.values(name, of, self.speeds).T for of in ("corrected", "success"))
             points[name] = list(zip(deficit, success, strict=True))
         for k, speed in enumerate(self.speeds):
-            panels[f"speed {speed:g}"] = {
-                name: tuple(mean_interval(values[own[k][1] >= CAPTURES]) for values in own[k])
-                for name, own in points.items()
-            }
+            panels[f"speed {speed:g}"] = {name: self._means(*own[k]) for name, own in points.items()}
         figures.exchange_plot(
-            panels,  # type: ignore[arg-type]
+            panels,
             self.out / file,
             labels=("deficit in bits, corrected", "success"),
             singles={f"speed {v:g}": {name: own[k] for name, own in points.items()} for k, v in enumerate(self.speeds)},
@@ -431,27 +455,42 @@ class Sections(study.Report[Scale]):
         return [
             Picture(
                 file,
-                "Success against the deficit at each speed (Fig. 5). Pale: single seeds. With intervals: means of the "
-                "seeds that capture; a team that never captures has a deficit of 0.",
+                "Success against the deficit at each speed (Fig. 5). Pale: single seeds. Large: means of the seeds "
+                "that capture, with intervals of the deficit if there are several; a team that never captures has a "
+                "deficit of 0. The horizontal axes differ.",
             )
         ]
+
+    @staticmethod
+    def _means(deficit: Floats, success: Floats) -> tuple[Estimate, Estimate]:
+        """Return the mean deficit of the seeds that capture with its interval, and their mean success without one."""
+        found, reached = (mean_interval(values[success >= CAPTURES]) for values in (deficit, success))
+        return found, replace(reached, low=np.nan, high=np.nan)
 
     def _pulls(self, names: Iterable[Label]) -> list[Picture]:
         """Save what the penalty does in the trainings."""
         panels: dict[str, dict[str, Curve]] = {}
-        for title in PULLS.values():
-            known = [
-                name
-                for name in names
-                if any(of.startswith(f"{title}@") for row in self.arms[name].rows for of in row.numbers)
-            ]
-            if known:
-                panels[title] = {name: self.arms[name].curve(title) for name in known}
+        for title, name in product(PULLS.values(), names):
+            if any(of.startswith(f"{title}@") for row in self.arms[name].rows for of in row.numbers):
+                curve, own = self.arms[name].curve(title), training_of(self.scale, name, 0)
+                if own.form != "plain":  # values have another unit
+                    panels.setdefault(f"{title}, {own.form}", {})[name] = curve
+                    continue
+                if title == PULLS["train/fairness_weight"]:
+                    curve = curve._replace(seeds=curve.seeds / own.reward_scale)
+                panels.setdefault(title, {})[name] = curve
         if not panels:
             return []
+        panels = dict(sorted(panels.items(), key=lambda item: ", " in item[0]))
         figures.course_plot(panels, self.out / "penalty.png", points={}, labels=("agent steps", ""))
         return [
-            Picture("penalty.png", "The penalty of Fair-ER, its weight, and the norms of both gradients in training.")
+            Picture(
+                "penalty.png",
+                "In training: Fair-ER's penalty without its weight, the weight lambda (in the paper's units), and the "
+                "norms of the gradients of the values and of the weighted penalty (rewards are scaled by "
+                f"{training_of(self.scale, 'mutual', 0).reward_scale:g}). *Automatic* divides values by their mean "
+                "size, so its weight and gradients have other units.",
+            )
         ]
 
     def _draw_counts(self, names: Iterable[Label], file: str, speeds: Iterable[float]) -> None:
@@ -459,12 +498,18 @@ class Sections(study.Report[Scale]):
         panels: dict[str, dict[str, dict[str, Estimate]]] = {}
         for speed in speeds:
             tested = [name for name in names if speed in self.scale.speeds_of("mutual" if name == DEALT else name)]
-            shares = {name: share_interval(self.capturing(name, [speed]), method="exact") for name in tested}
+            shares = {name: self._share(name, speed) for name in tested}
             panels[f"speed {speed:g}"] = {name: {"": share} for name, share in shares.items()}
         plots.dot_plot(panels, self.out / file, label="share of the seeds that capture", lines=[0.5])
 
+    def _share(self, name: Label, speed: float) -> Estimate:
+        """Return the share of the seeds that capture; teams without training have no interval."""
+        found = share_interval(self.capturing(name, [speed]), method="exact")
+        return replace(found, low=np.nan, high=np.nan) if name in TEAMS else found
+
 
 DEFICITS: Mapping[str, str] = {"corrected deficit": "corrected", "noise floor": "floor"}
+MEASURED: Mapping[str, str] = {"largest": "largest share", "corrected": "bits"}
 MEMBERS = np.array([[int(digit) for digit in f"{code:0{PURSUERS}b}"] for code in range(2**PURSUERS)])
 """Whether each pursuer is in each set of captors, shape (sets, pursuers)."""
 
@@ -479,11 +524,11 @@ def ratio(sums: Floats, by: Floats) -> Floats:
     return np.asarray(np.divide(sums, by, out=np.full(len(sums), np.nan), where=by > 0))
 
 
-def count(flags: Flags, *, exact: bool = True) -> str:
+def count(flags: Flags, *, exact: bool = True, level: float = 0.95) -> str:
     """Return how many seeds capture, with the exact interval of the share, if they are independent trainings."""
     if not exact:
         return f"{int(flags.sum())} of {flags.size}"
-    share = share_interval(flags, method="exact")
+    share = share_interval(flags, level=level, method="exact")
     return f"{int(flags.sum())} of {flags.size} [{share.low:.2f}, {share.high:.2f}]"
 
 
@@ -495,12 +540,18 @@ def with_count(values: Floats, *, digits: int = 3) -> str:
     return f"{tables.show(mean_interval(found), digits=digits)} ({found.size})"
 
 
+def quartiles(values: Floats) -> Estimate:
+    """Return the median with the lower and upper quartile in place of an interval."""
+    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
+    return Estimate(value=float(median), low=float(low), high=float(high), n=len(values), level=0.5)
+
+
 def _listed(values: Any) -> str:
     """Return the mean of each column."""
     return ", ".join(f"{value:.2f}" for value in np.nanmean(values, axis=0))
 
 
 def _quartiles(values: Floats) -> str:
-    """Return the median, and the lowest and highest quartile."""
-    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return f"{median:.2f} ({low:.2f}, {high:.2f})"
+    """Return the median, and the lower and upper quartile."""
+    found = quartiles(np.ravel(values))
+    return f"{found.value:.2f} ({found.low:.2f}, {found.high:.2f})"
