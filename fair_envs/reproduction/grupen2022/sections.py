@@ -231,8 +231,8 @@ class Sections(study.Report[Scale]):
         last = self.table(lambda name, v: self._by_other("last ", name, v), names=names)
         return (
             "The policy that was trained when the curriculum reached the speed, half a level before the one of the "
-            f"other tables: seeds that capture; success / corrected deficit of all seeds.\n\n{middle}\n\nThe last "
-            f"policy at all speeds; teams without training have only one.\n\n{last}"
+            "other tables (at the fastest speed, it is untrained): seeds that capture; success / corrected deficit of "
+            f"all seeds.\n\n{middle}\n\nThe last policy at all speeds; teams without training have only one.\n\n{last}"
         )
 
     def _by_other(self, prefix: str, name: Label, speed: float) -> str:
