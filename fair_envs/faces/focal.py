@@ -105,6 +105,10 @@ class RandomPartners:
 
     def __init__(self, rules: Rules, *, space: gym.Space[Any] | None = None) -> None:
         self._space = rules.action_space(rules.params) if space is None else space
+        box = self._space
+        self._ends = None  # the lowest action and the range of a bounded box
+        if isinstance(box, gym.spaces.Box) and box.is_bounded():
+            self._ends = box.low.astype(np.float64), box.high.astype(np.float64) - box.low
 
     def __call__(self, observation: NDArray[Any], uniform: Floats) -> NDArray[Any]:
         """Return one action for each agent; each uses one uniform number."""
@@ -117,8 +121,9 @@ class RandomPartners:
         rng = np.random.default_rng(int(number * 2**53))
         if isinstance(self._space, gym.spaces.MultiDiscrete):
             return self._space.start + rng.integers(self._space.nvec)
-        if isinstance(self._space, gym.spaces.Box) and self._space.is_bounded():
-            return rng.uniform(self._space.low, self._space.high).astype(self._space.dtype)
+        if self._ends is not None:
+            lowest, span = self._ends
+            return np.asarray((lowest + span * rng.random(lowest.shape)).astype(self._space.dtype))
         raise ValueError(
             f"others='random' needs discrete or bounded actions, got {self._space}; pass a function instead"
         )

@@ -107,6 +107,18 @@ def test_random_partners_take_every_action_as_often() -> None:
     assert np.bincount(chosen).tolist() == [100] * 8
 
 
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (-0.3, 7.1), (0.0, 1e-3)])
+def test_random_partners_draw_each_number_of_a_box_uniformly(low: float, high: float) -> None:
+    space = gym.spaces.Box(low, high, (3,), np.float32)
+    uniform = np.random.default_rng(0).random(500)
+    chosen = RandomPartners(focal().lanes.rules, space=space)(np.zeros(0), uniform)
+    draws = (np.random.default_rng(int(number * 2**53)) for number in uniform)
+    assert_same(chosen, np.stack([rng.uniform(space.low, space.high) for rng in draws]).astype(np.float32))
+    endless = RandomPartners(focal().lanes.rules, space=gym.spaces.Box(0, np.inf, (3,)))
+    with pytest.raises(ValueError, match="others='random' needs discrete or bounded actions, got Box"):
+        endless(np.zeros(0), uniform)
+
+
 def test_random_partners_meet_the_same_luck_whatever_the_focal_agent_does() -> None:
     one, other = focal(), focal()
     for env in (one, other):
