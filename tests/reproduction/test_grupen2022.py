@@ -814,6 +814,26 @@ def test_teams_without_training_have_no_interval_in_figures(tmp_path: Path) -> N
     assert sections.quartiles(np.arange(5.0)).value == 2 and sections.quartiles(np.arange(5.0)).high == 3
 
 
+def test_weights_are_drawn_in_the_papers_units_and_other_forms_have_panels_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = report(tmp_path, seeds=1)
+    own = {f"{title}@{step}": 0.05 for title in jobs.PULLS.values() for step in (1000, 2000)}
+    names = [name for of in made.penalised.values() for name in of]
+    for name in names:
+        made = with_numbers(made, name, [own])
+    drawn: dict[str, Any] = {}
+    monkeypatch.setattr(
+        "fair_envs.experiments.figures.course_plot", lambda panels, path, **settings: drawn.update(panels)
+    )
+    assert [picture.file for picture in made._pulls(names)] == ["penalty.png"]
+    titles = list(jobs.PULLS.values())
+    assert list(drawn) == [*titles, *(f"{one}, normalised" for one in titles), *(f"{one}, automatic" for one in titles)]
+    assert (drawn["weight"]["Fair-ER 0.5"].seeds == 0.5).all() and (drawn["penalty"]["Fair-ER 0.5"].seeds == 0.05).all()
+    assert list(drawn["weight, automatic"]) == ["Fair-ER automatic"]
+    assert (drawn["weight, automatic"]["Fair-ER automatic"].seeds == 0.05).all()
+
+
 def test_few_seeds_have_no_interval_and_teams_without_training_stand_beside_counts(tmp_path: Path) -> None:
     assert sections.with_count(np.array([0.1, np.nan, 0.25])) == "0.100, 0.250"
     assert (

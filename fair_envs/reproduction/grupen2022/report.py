@@ -66,8 +66,8 @@ TERMS: Mapping[str, str] = {
     "Fair-E": "one network for all pursuers; repaired: a pursuer observes the team-mates in cyclic order, so that the "
     "team is equivariant; as printed (`by number`): by number, as in the code that was released in April 2021. Other "
     "versions of that code have cyclic order; which one made the paper's figures is not known",
-    f"`{LARGER}`": "Fair-E, repaired; an update learns from as many transitions as the updates of the three separate "
-    "networks together",
+    f"`{LARGER}`": "Fair-E, repaired; an update learns from three times the transitions, the number that the "
+    "three separate networks have together",
     "Fair-ER": "separate networks with a penalty on the differences of their actions for the same observation, "
     "subtracted with the weight lambda (in the paper's units); repaired: cyclic order; as printed (`by number`): by "
     "number; `automatic`: values are divided by their mean size, and the weight adapts to a limit of the penalty",
@@ -376,8 +376,7 @@ class Report(Sections):
 
     def runs(self) -> str:
         """Return what was run, and what the numbers mean."""
-        s, own = self.scale, training_of(self.scale, "mutual", 0)
-        world = make_rules(own.env_id, **own.parameters).params
+        s, own, world = self.scale, self.usual, self.world
         unlike_paper = "; the paper's own settings (`--scale full`) were not run" if s.preset != "paper" else ""
         return (
             f"Pursuit on a torus of side {world.side:g} with {world.horizon} steps, and {s.steps:,} agent steps of "
@@ -420,8 +419,7 @@ class Report(Sections):
 
     def sizes(self) -> list[Size]:
         """Return our scale beside the paper's."""
-        s, own = self.scale, training_of(self.scale, "mutual", 0)
-        world = make_rules(own.env_id, **own.parameters).params
+        s, own, world = self.scale, self.usual, self.world
         return [
             Size("training seeds of the main arms", s.seeds, 5),
             Size("training seeds of other arms", min(s.seeds, s.fewer), 5),

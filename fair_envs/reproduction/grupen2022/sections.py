@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from fair_envs.assessment import plots
+from fair_envs.baselines.team.training import TeamTraining
 from fair_envs.experiments import figures, tables
 from fair_envs.experiments.seeds import Curve
 from fair_envs.metrics import Estimate, mean_interval, share_interval
@@ -154,14 +156,19 @@ class Sections(study.Report[Scale]):
             "Largest share of captures of a pursuer (Fig. 3a)": "Seeds that capture; the noise floor is after the "
             "slash.\n\n" + self.table(lambda name, v: self._beside_floor(name, "largest", "largest floor", v)),
             "Steps to capture": "Of the episodes with a capture, of the seeds that capture (n). After the slash: the "
-            f"mean over all episodes, in which an episode without a capture counts {self._horizon} steps.\n\n"
+            f"mean over all episodes, in which an episode without a capture counts {self.world.horizon} steps.\n\n"
             + self.table(self._steps),
         }
 
-    @property
-    def _horizon(self) -> int:
-        own = training_of(self.scale, "mutual", 0)
-        return int(make_rules(own.env_id, **own.parameters).params.horizon)
+    @cached_property
+    def usual(self) -> TeamTraining:
+        """The settings of a training with mutual reward."""
+        return training_of(self.scale, "mutual", 0)
+
+    @cached_property
+    def world(self) -> Any:
+        """The parameters of its environment."""
+        return make_rules(self.usual.env_id, **self.usual.parameters).params
 
     def counted(self, name: Label, speeds: Sequence[float], *, level: float = 0.95) -> str:
         """Return how many seeds of a team capture at the speeds, on average."""
@@ -259,7 +266,7 @@ class Sections(study.Report[Scale]):
     def _steps(self, name: Label, speed: float) -> str:
         able = self.able(name, [speed])
         steps, success = (self.values(name, one, [speed]) for one in ("steps", "success"))
-        every = np.where(success > 0, success * np.nan_to_num(steps), 0) + (1 - success) * self._horizon
+        every = np.where(success > 0, success * np.nan_to_num(steps), 0) + (1 - success) * self.world.horizon
         found = with_count(steps[able], digits=0) if able.any() else "none"
         return f"{found} / {every.mean():.0f}"
 
@@ -349,7 +356,7 @@ class Sections(study.Report[Scale]):
             "Fair-ER's penalty without its weight: 1 minus the cosine of the angle between two pursuers' actions for "
             "the same observation; 0: equal networks, 1: unrelated ones. It is that of the policy of each speed, on "
             "observations of the training before that policy was stored. `automatic` has the limit "
-            f"{training_of(self.scale, 'mutual', 0).fairness_limit:g}. Mutual and individual reward have no penalty "
+            f"{self.usual.fairness_limit:g}. Mutual and individual reward have no penalty "
             f"and show what it would be. Arms `{BY_NUMBER[2:]}` have other observations, so they cannot be compared "
             "with the others.\n\n" + tables.markdown(["team", *(f"{speed:g}" for speed in speeds)], rows)
         )
@@ -385,7 +392,7 @@ class Sections(study.Report[Scale]):
         """Save the figures."""
         shared = tuple(name for of in self.shared.values() for name in of)
         penalised = tuple(name for of in self.penalised.values() for name in of)
-        larger, own = (LARGER,) * (LARGER in self.arms), training_of(self.scale, "mutual", 0)
+        larger, own = (LARGER,) * (LARGER in self.arms), self.usual
         rewards = [name for name in ("mutual", SLOWER, "individual", *TEAMS) if name in self.arms]
         notions = list(dict.fromkeys(["mutual", *shared, *larger, *penalised, DEALT, *TEAMS]))
         self._draw_counts(rewards, "reward.png", self.scale.speeds_of("greedy"))
@@ -467,28 +474,27 @@ class Sections(study.Report[Scale]):
         found, reached = (mean_interval(values[success >= CAPTURES]) for values in (deficit, success))
         return found, replace(reached, low=np.nan, high=np.nan)
 
-    def _pulls(self, names: Iterable[Label]) -> list[Picture]:
+    def _pulls(self, names: Sequence[Label]) -> list[Picture]:
         """Save what the penalty does in the trainings."""
         panels: dict[str, dict[str, Curve]] = {}
-        for title, name in product(PULLS.values(), names):
+        trainings = {name: training_of(self.scale, name, 0) for name in names}
+        plain_first = sorted(names, key=lambda name: trainings[name].form != "plain")
+        for name, title in product(plain_first, PULLS.values()):
             if any(of.startswith(f"{title}@") for row in self.arms[name].rows for of in row.numbers):
-                curve, own = self.arms[name].curve(title), training_of(self.scale, name, 0)
-                if own.form != "plain":  # values have another unit
-                    panels.setdefault(f"{title}, {own.form}", {})[name] = curve
-                    continue
-                if title == PULLS["train/fairness_weight"]:
-                    curve = curve._replace(seeds=curve.seeds / own.reward_scale)
-                panels.setdefault(title, {})[name] = curve
+                own, curve = trainings[name], self.arms[name].curve(title)
+                plain = own.form == "plain"  # otherwise values have another unit
+                scale = own.reward_scale if plain and title == PULLS["train/fairness_weight"] else 1.0
+                panel = panels.setdefault(title if plain else f"{title}, {own.form}", {})
+                panel[name] = curve._replace(seeds=curve.seeds / scale)
         if not panels:
             return []
-        panels = dict(sorted(panels.items(), key=lambda item: ", " in item[0]))
         figures.course_plot(panels, self.out / "penalty.png", points={}, labels=("agent steps", ""))
         return [
             Picture(
                 "penalty.png",
                 "In training: Fair-ER's penalty without its weight, the weight lambda (in the paper's units), and the "
                 "norms of the gradients of the values and of the weighted penalty (rewards are scaled by "
-                f"{training_of(self.scale, 'mutual', 0).reward_scale:g}). *Automatic* divides values by their mean "
+                f"{self.usual.reward_scale:g}). *Automatic* divides values by their mean "
                 "size, so its weight and gradients have other units.",
             )
         ]
