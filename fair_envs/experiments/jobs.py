@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fair_envs.metrics.returns import Returns
 
 RECORD = "cell.json"  # written last: a folder that has it is a result
+ARRAYS = "arrays.npz"
 SHOWING = (
     "assessment/plots",
     "benchmark/*",
@@ -43,8 +44,12 @@ SHOWING = (
     "leaderboard/rows",
     "leaderboard/scores",
     "leaderboard/standing",
+    "reproduction/*/arms",
     "reproduction/*/published.json",
     "reproduction/*/report",
+    "reproduction/*/sections",
+    "reproduction/*/singles",
+    "reproduction/*/tuning",
     "reproduction/claims",
     "reproduction/demo",
     "reproduction/study",
@@ -146,27 +151,27 @@ def run_cell(cell: Job, folder: Path) -> Path:
     return done
 
 
-def read_cell(folder: Path, arrays: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the record and the arrays in a cell's folder.
+def write_arrays(part: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a cell's arrays into its folder, for `read_cell`."""
+    named: dict[str, Any] = dict(arrays)
+    np.savez_compressed(part / ARRAYS, **named)
 
-    Args:
-        folder: The cell's folder.
-        arrays: Name of the file with the arrays.
+
+def read_cell(folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the record and the arrays in a cell's folder.
 
     Raises:
         FileNotFoundError: The cell does not exist.
         ValueError: The cell is damaged.
     """
-    record = read_json(folder / RECORD, dict)
+    record, file = read_json(folder / RECORD, dict), folder / ARRAYS
     try:
-        with np.load(folder / arrays, allow_pickle=False) as stored:
+        with np.load(file, allow_pickle=False) as stored:
             return record, {name: stored[name] for name in stored.files}
     except FileNotFoundError:
         raise
     except Exception as error:  # damaged archives raise many kinds of errors
-        raise damaged(
-            folder / arrays, f"it is not a file of arrays ({type(error).__name__}: {first_line(error)})"
-        ) from error
+        raise damaged(file, f"it is not a file of arrays ({type(error).__name__}: {first_line(error)})") from error
 
 
 # Returns in a cell's arrays -------------------------------------------------------------------------------------------

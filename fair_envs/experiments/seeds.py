@@ -38,7 +38,7 @@ class SeedRow:
         seed: The seed.
         job: Identity of the cell that made it, see `fair_envs.experiments.jobs.Job.identity`.
         code: Hash of the code that did it.
-        seconds: CPU time of the training.
+        seconds: CPU time of the training, in some studies with its tests.
         numbers: Its numbers by name; a point of a curve is named ``NAME@PLACE``.
         result: Hash of the exact result, of which the table has rounded numbers; "": none.
         commit: The Git commit of that code, see `fair_envs.experiments.jobs.commit`; "": none, or not known.
@@ -156,6 +156,7 @@ def stored_rows(
     resume: bool,
     merge_from: Sequence[Path],
     groups: Mapping[Any, Sequence[Job]],
+    hint: Callable[[Sequence[SeedRow]], str] = lambda rows: "",
 ) -> list[SeedRow]:
     """Return the rows of a study that exist, before its folder is begun or continued; write nothing.
 
@@ -165,6 +166,7 @@ def stored_rows(
         resume: Whether to continue in an existing folder.
         merge_from: Tables, or folders that contain one, whose rows are used too.
         groups: The cells, of which each table in ``merge_from`` must have a row.
+        hint: Returns what to do about rows that are of none of the cells, for the error.
 
     Raises:
         ValueError: The scale is not that of the folder, the folder has other content, or a path in
@@ -195,7 +197,7 @@ def stored_rows(
             )
             raise ValueError(
                 f"merge_from (--merge) must name tables of this study, got {path}, none of whose {len(rows)} rows is "
-                f"of a cell of the scale {scale!r}: {why}"
+                f"of a cell of the scale {scale!r}: {why}{hint(rows)}"
             )
     return merged([*given, *([read_rows(out)] if (out / TABLE).is_file() else [])])
 
@@ -352,11 +354,11 @@ class Arm:
         return Arm(self.label, rows)
 
     def curve(self, name: str) -> Curve:
-        """Return a curve: its places, shape (P,), and each seed's values, shape (seeds, P)."""
+        """Return a curve: its places, shape (P,), and each seed's values, shape (seeds, P); P is 0 without a curve."""
         start = name + AT
         columns = dict.fromkeys(column for row in self.rows for column in row.numbers if column.startswith(start))
         places = np.array([float(column[len(start) :]) for column in columns])
-        values = np.stack([self.values(column) for column in columns], axis=1)
+        values = np.array([self.values(column) for column in columns]).reshape(len(columns), self.seeds).T
         order = np.argsort(places)
         return Curve(places[order], values[:, order])
 

@@ -20,7 +20,7 @@ from typing import Any
 from fair_envs.assessment.result import read, save_compact
 from fair_envs.core import check_count
 from fair_envs.experiments.comparing import Comparison, compare, used
-from fair_envs.support.files import read_json, replace_file
+from fair_envs.support.files import keep_json, read_json, replace_file
 from fair_envs.support.progress import progress_bar
 from fair_envs.support.stopping import stoppable
 from fair_envs.tasks import environment_id, task_of
@@ -251,22 +251,13 @@ def run_study(
         except KeyboardInterrupt:
             commands.stop()
             raise
-    _keep_failures(failed, place)
+    keep_json(place / FAILURES, failed)
     stored = sorted(map(str, (place / "evaluations").glob("*.json")))
     if not stored:
         raise RuntimeError(f"nothing to compare: {'; '.join(failed)}")
     found = compare(stored, progress=progress)
     found.save(place)
     return found
-
-
-def _keep_failures(failed: Sequence[str], folder: Path) -> None:
-    """Store why cells failed; without failures, there is no file."""
-    file = folder / "failed.json"
-    if failed:
-        replace_file(file, (json.dumps(failed, indent=1) + "\n").encode())
-    else:
-        file.unlink(missing_ok=True)
 
 
 def _keep(study: Study, folder: Path) -> None:
@@ -287,9 +278,12 @@ def _keep(study: Study, folder: Path) -> None:
     replace_file(file, (json.dumps(own, indent=1) + "\n").encode())
 
 
+FAILURES = "failed.json"
+
+
 def failures(folder: Path) -> list[Any]:
     """Return why cells of a study failed when it last ran."""
-    file = folder / "failed.json"
+    file = folder / FAILURES
     return list(read_json(file, list)) if file.exists() else []
 
 

@@ -5,14 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fair_envs.evaluation.systems import Episodes, Flip, play_system
-from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
+from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays, write_arrays
 from fair_envs.experiments.players import contents, is_run, policy_named
 from fair_envs.registration import make_rules
 
-ARRAYS = "arrays.npz"
 ABOUT = ("sensitive", "legitimate", "values")  # fields of `Episodes` that are stored as JSON
 
 
@@ -57,14 +54,14 @@ class SystemCell(Job):
             arrays |= returns_arrays(f"without {name}", returns)
         for (notion, attribute), values in played.decided.items():
             arrays[f"decided/{notion}/{attribute}"] = values
-        np.savez(part / ARRAYS, **arrays)  # type: ignore[arg-type]
+        write_arrays(part, arrays)
         about = {name: getattr(played, name) for name in ABOUT}
         return {**about, "without": list(played.without)}
 
 
 def read_system(folder: Path) -> Episodes:
     """Return the episodes in a cell's folder."""
-    record, arrays = read_cell(folder, ARRAYS)
+    record, arrays = read_cell(folder)
     without = {name: read_returns(f"without {name}", arrays) for name in record["without"]}
     decided = {tuple(name.split("/")[1:]): values for name, values in arrays.items() if name.startswith("decided/")}
     return Episodes(

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fair_envs.metrics import Estimate
+from fair_envs.support.files import replacing
 
 Cell = str | Estimate
 
@@ -94,8 +95,8 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, digits: i
 
 
 def write_csv(path: Path, rows: Mapping[str, Mapping[str, Estimate]]) -> None:
-    """Write one line for each row and number: value, interval, number of units, level."""
-    with path.open("w", newline="") as file:
+    """Write one line for each row and number, atomically: value, interval, number of units, level."""
+    with replacing(path) as part, part.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["row", "number", "value", "low", "high", "n", "level"])
         for row, numbers in rows.items():

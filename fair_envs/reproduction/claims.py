@@ -3,16 +3,31 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fair_envs.experiments.tables import markdown, show
-from fair_envs.metrics import Estimate
-from fair_envs.metrics.inference import all_show, all_within, shown, shown_outside, units_needed
+from fair_envs.metrics import Estimate, share_interval
+from fair_envs.metrics.inference import (
+    all_show,
+    all_within,
+    fisher,
+    fisher_units_needed,
+    holm,
+    shown,
+    shown_outside,
+    units_needed,
+)
+from fair_envs.support.aliases import Flags
 
 Estimates = Mapping[Any, Estimate]
 Bounds = tuple[float, ...] | Mapping[str, tuple[float, ...]]
 ByRow = Mapping[str, Mapping[str, Estimate]]
 """Numbers by row of a figure and method."""
+Pairs = Mapping[str, tuple[Flags, Flags]]
+"""Whether something is true for each seed of two methods, by the name of the pair."""
+
+LEVEL = 0.05
+HARDLY = 0.1  # if it is true for at most this share of the seeds of both methods, they are not compared
 
 
 @dataclass(frozen=True)
@@ -25,7 +40,8 @@ class Outcome:
             it is decided, or if it is more than `fair_envs.metrics.inference.MOST_SEEDS`.
         why: Why it is undecided, if more seeds alone would not decide it; "": there is no such reason.
         run: Whether anything was run for it.
-        partial: Whether the claim is about all points, and some were not run: then it cannot be shown to hold.
+        partial: Whether the points that were not run could change it: a claim about all points that is not refuted by
+            those that were run, or one about some point that none of them supports.
     """
 
     holds: bool | None
@@ -39,9 +55,11 @@ class Outcome:
         """The verdict without the number of seeds."""
         if not self.run:
             return "not run"
-        if self.holds:
-            return "not refuted where it was run" if self.partial else "holds"
-        return "undecided" if self.holds is None else "does not hold"
+        if self.holds is None:
+            return "undecided"
+        if self.partial:
+            return "not refuted where it was run" if self.holds else "does not hold where it was run"
+        return "holds" if self.holds else "does not hold"
 
     @property
     def detail(self) -> str:
@@ -224,13 +242,7 @@ def everywhere_above(estimates: Estimates, bound: float) -> Outcome:
 
 def everywhere_below(estimates: Estimates, bound: float) -> Outcome:
     """Return whether all numbers are below a bound; one that is above it, with Holm's correction, refutes that."""
-    if not estimates:
-        return NOT_RUN
-    if all_show(estimates, bound, "less"):
-        return Outcome(True)
-    if shown(estimates, bound, "greater"):
-        return Outcome(False)
-    return Outcome(None, _needed(estimates, [e.value < bound for e in estimates.values()], [bound], every=True))
+    return everywhere_above({name: -e for name, e in estimates.items()}, -bound)
 
 
 def somewhere_above(estimates: Estimates, bound: float) -> Outcome:
@@ -257,15 +269,16 @@ def everywhere_within(estimates: Estimates, margin: float) -> Outcome:
 
 
 def both(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return whether all parts of a conjunction hold; one that does not refutes it."""
+    """Return whether all parts of a conjunction hold; one that does not refutes it, and one not run leaves it open."""
     found = list(outcomes)
-    if any(one.holds is False for one in found):
-        return Outcome(False)
-    if not any(one.run for one in found):
+    ran = [one for one in found if one.run]
+    if not ran:
         return NOT_RUN
-    if all(one.holds for one in found):
-        return Outcome(True, partial=any(one.partial for one in found))
-    undecided = [one for one in found if one.holds is None]
+    if any(one.holds is False for one in ran):
+        return Outcome(False)
+    if all(one.holds for one in ran):
+        return Outcome(True, partial=len(ran) < len(found) or any(one.partial for one in ran))
+    undecided = [one for one in ran if one.holds is None]
     needed = [one.needed for one in undecided if one.needed]
     return Outcome(
         None,
@@ -274,9 +287,76 @@ def both(outcomes: Iterable[Outcome]) -> Outcome:
     )
 
 
-def on_a_part(outcome: Outcome) -> Outcome:
-    """Return the outcome of a claim about all points, some of which were not run."""
-    return replace(outcome, partial=True)
+def on_a_part(outcome: Outcome, *, every: bool) -> Outcome:
+    """Return the outcome of a claim about all points (``every``), or about some point, if some were not run."""
+    return replace(outcome, partial=outcome.holds is every)
+
+
+class Shares(NamedTuple):
+    """The corrected p-value that two shares of seeds are equal (Fisher's exact test), and both with exact intervals."""
+
+    p_value: float
+    first: Estimate
+    second: Estimate
+
+    @property
+    def most(self) -> float:
+        """The largest difference of the shares that the intervals allow."""
+        return self.first.high - self.second.low
+
+
+def compared_shares(pairs: Pairs) -> dict[str, Shares]:
+    """Return the tests of each pair, with Holm's correction, and with Bonferroni's of the intervals."""
+    p_values = holm([fisher(*pair) for pair in pairs.values()])
+    level = 1 - LEVEL / max(1, len(pairs))
+    return {
+        name: Shares(float(p), *(share_interval(flags, level=level, method="exact") for flags in pair))
+        for (name, pair), p in zip(pairs.items(), p_values, strict=True)
+    }
+
+
+def more_seeds(pairs: Pairs, *, why_not: str, margin: float = 0.0) -> dict[str, Outcome]:
+    """Return whether something is true for more seeds of the first than of the second method of each pair.
+
+    Refuted if it is true for fewer, or if the difference of the shares is shown to be below a margin, unless it is true
+    for hardly any seed of both methods (`HARDLY`).
+
+    Args:
+        pairs: Whether it is true, for each seed of two methods, by the name of the pair.
+        why_not: The reason that is given for such a pair, such as ``"hardly any seed captures"``.
+        margin: The margin, in [0, 1].
+    """
+    found = {}
+    for name, shares in compared_shares(pairs).items():
+        p, first, second = shares
+        if p <= LEVEL:
+            found[name] = Outcome(first.value > second.value)
+        elif max(first.value, second.value) <= HARDLY:
+            found[name] = Outcome(None, why=why_not)
+        elif shares.most < margin:
+            found[name] = Outcome(False)
+        else:
+            least = min(first.n, second.n)
+            found[name] = Outcome(None, fisher_units_needed(first.value, second.value, above=least, tests=len(pairs)))
+    return found
+
+
+def comparisons(*methods: Pairs) -> str:
+    """Return the p-values and the bounds of `more_seeds` in words, for one or more methods; "" without pairs."""
+    told = []
+    for pairs in methods:
+        of_pairs = [
+            f"{name} p {show_p(found.p_value)}, at most {found.most:.2f}"
+            for name, found in compared_shares(pairs).items()
+        ]
+        if of_pairs:
+            told.append("; ".join(of_pairs) + (" (with Holm's correction)" if len(of_pairs) > 1 else ""))
+    return f"Fisher's p-values, and upper bounds of the differences of the shares: {'; '.join(told)}." if told else ""
+
+
+def show_p(p_value: float) -> str:
+    """Return a p-value with its sign of equality."""
+    return "< 0.001" if p_value < 0.001 else f"= {p_value:.3f}"
 
 
 def _needed(estimates: Estimates, supports: list[bool], bounds: list[float], *, every: bool) -> int | None:

@@ -13,7 +13,7 @@ import fair_envs
 from fair_envs.baselines.agents import counterfactual, play
 from fair_envs.baselines.runs import read_weights, serialized
 from fair_envs.baselines.training import LearningCurve, Training, isolated_random_state, make_model, train
-from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays
+from fair_envs.experiments.jobs import Job, read_cell, read_returns, returns_arrays, write_arrays
 from fair_envs.metrics import Returns
 from fair_envs.support.aliases import Floats, Ints
 from fair_envs.support.seeds import first_test_seed
@@ -34,6 +34,11 @@ class Cell(Job):
     training: Training
     episodes: int
 
+    @property
+    def seed(self) -> int:
+        """The seed of the training."""
+        return self.training.seed
+
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the test's arrays and the policy's weights; return how long the training took."""
         started = time.process_time()
@@ -42,7 +47,7 @@ class Cell(Job):
         seconds = time.process_time() - started
         rules = fair_envs.make_rules(self.training.env_id, **self.training.parameters)
         arrays = played_arrays(model, rules, episodes=self.episodes, seed=self.training.seed)
-        np.savez_compressed(part / "arrays.npz", **arrays, learning=np.array(curve.rows))  # type: ignore[arg-type]
+        write_arrays(part, {**arrays, "learning": np.array(curve.rows)})
         (part / WEIGHTS).write_bytes(serialized(model.policy.state_dict()))
         return {"seconds": seconds}
 
@@ -118,7 +123,7 @@ def read_result(folder: Path) -> Result:
     Raises:
         FileNotFoundError: The result is missing.
     """
-    record, arrays = read_cell(folder, "arrays.npz")
+    record, arrays = read_cell(folder)
     read = {name: read_returns(name, arrays) for name in ("ordinary", "none", "everybody", "own", "same")}
     selected, executed, learning = arrays["selected"], arrays["executed"], arrays["learning"]
     ordinary = read["ordinary"]

@@ -16,6 +16,7 @@ from fair_envs.experiments.seeds import (
     TABLE,
     Arm,
     Filled,
+    SeedRow,
     begin,
     fill,
     made_by,
@@ -24,7 +25,7 @@ from fair_envs.experiments.seeds import (
     write_rows,
 )
 from fair_envs.reproduction.claims import Claim
-from fair_envs.support.files import read_json, write_json
+from fair_envs.support.files import keep_json, read_json, replace_file
 
 PRINTED, REPAIRED = "as printed", "repaired"
 """The two methods that get a verdict: that of the paper, and our repaired version."""
@@ -35,7 +36,8 @@ RULES = (
     "about several points holds if each of them is shown to support it, and it is refuted if one is shown to "
     "contradict it, with Holm's correction over the points; a claim about some point, the other way round. So a "
     "single interval beyond the bound may not decide. There is no correction over claims. *Not refuted where it was "
-    "run*: the claim is about all points, and some were not run. *Undecided* names about how many seeds would decide "
+    "run*: the claim is about all points, and some were not run. *Does not hold where it was run*: the same of a claim "
+    "about some point. *Undecided* names about how many seeds would decide "
     "with a probability of 0.8, if the observed effect were exact, which is optimistic."
 )
 """How verdicts are made."""
@@ -92,6 +94,8 @@ class Report(ABC, Generic[ScaleT]):
     scales: ClassVar[Mapping[str, Scaled]]
     methods: ClassVar[Mapping[str, str]] = {PRINTED: "the method as printed", REPAIRED: "our repair"}
     """The methods that get a verdict, with the titles of their columns."""
+    timed: ClassVar[str] = ""
+    """Which part of the cells' time is counted, such as " of training"; "": all of it."""
     left_out: ClassVar[tuple[str, ...]] = ()
     """Beginnings of the names of numbers that the table of means leaves out, because their mean has no meaning."""
 
@@ -109,17 +113,19 @@ class Report(ABC, Generic[ScaleT]):
         return f"fair-envs reproduce {self.paper} --scale {self.name}{chosen}"
 
     def write(self) -> Path:
-        """Write everything and return the report's path."""
+        """Write everything and return the report's path; nothing but figures is written before all of it is made."""
         self.out.mkdir(parents=True, exist_ok=True)
+        claims = self.claims()
+        text = "\n\n".join(self.parts(claims)) + "\n"
         estimates = {
             arm.label: {name: arm.estimate(name) for name in arm.names if not name.startswith(self.left_out)}
             for arm in self.arms.values()
         }
         tables.write_csv(self.out / "table.csv", estimates)
-        claims = self.claims()
-        (self.out / "claims.json").write_text(json.dumps([claim.as_dict() for claim in claims], indent=2) + "\n")
+        plain = json.dumps([claim.as_dict() for claim in claims], indent=2) + "\n"
+        replace_file(self.out / "claims.json", plain.encode())
         path = self.out / "report.md"
-        path.write_text("\n\n".join(self.parts(claims)) + "\n")
+        replace_file(path, text.encode())
         return path
 
     def parts(self, every: Sequence[Claim]) -> Iterator[str]:
@@ -132,7 +138,7 @@ class Report(ABC, Generic[ScaleT]):
         yield tables.markdown(["", "ours", "the paper's", "factor"], [_size(line) for line in self.sizes()])
         if claims:
             yield "## Verdicts"
-            yield f"{RULES} The verdicts are from {self._seeds()}."
+            yield f"{RULES} The verdicts are from {self.seeds}."
             yield self._verdicts(claims)
         if not_run := [claim.text.removesuffix(".") for claim in every if not claim.was_run]:
             yield f"Not run, so without a verdict: {'; '.join(not_run)}."
@@ -188,10 +194,15 @@ class Report(ABC, Generic[ScaleT]):
             ],
         )
 
-    def _seeds(self) -> str:
-        """Return the number of training seeds in words."""
-        fewest, most = (pick(arm.seeds for arm in self.arms.values()) for pick in (min, max))
-        return f"{most} seeds an arm" if fewest == most else f"{fewest} to {most} seeds an arm"
+    @property
+    def most_seeds(self) -> int:
+        """The largest number of seeds of an arm."""
+        return max(arm.seeds for arm in self.arms.values())
+
+    @property
+    def seeds(self) -> str:
+        """The number of seeds of each arm in words."""
+        return seeds_of(self.arms.values())
 
     def _made(self) -> str:
         """Return how the numbers were made."""
@@ -199,7 +210,7 @@ class Report(ABC, Generic[ScaleT]):
         seconds = sum(row.seconds for row in jobs.values())
         missing = f"\n\nMissing cells:\n\n{_missing(self.failed)}" if self.failed else ""
         return (
-            f"`{self.command}`\n\n{len(jobs)} cells, {self._seeds()}, {seconds / 3600:.1f} CPU hours of training. The "
+            f"`{self.command}`\n\n{len(jobs)} cells, {self.seeds}, {seconds / 3600:.1f} CPU hours{self.timed}. The "
             f"numbers of every seed are in `{TABLE}`, made by {made_by(jobs.values())}. With the options `--merge` and "
             f"`--report-only`, the command writes the report again from this table, without training.{missing}"
         )
@@ -222,7 +233,7 @@ class Report(ABC, Generic[ScaleT]):
 
     @abstractmethod
     def sections(self) -> dict[str, str]:
-        """Return the tables by their titles; the first one has our numbers beside the paper's."""
+        """Return the tables by their titles, among them our numbers beside the paper's."""
 
     @abstractmethod
     def limitations(self) -> str:
@@ -233,13 +244,20 @@ class Report(ABC, Generic[ScaleT]):
         """Save the figures."""
 
 
+def seeds_of(arms: Iterable[Arm]) -> str:
+    """Return the number of seeds of each arm in words; with missing rows, it is not that of the scale."""
+    counts = [arm.seeds for arm in arms]
+    fewest, most = min(counts), max(counts)
+    return f"{most} seeds an arm" if fewest == most else f"{fewest} to {most} seeds an arm"
+
+
 FAILURES = "failures.json"  # why cells have no row, beside the table
 
 
 def _failures(paths: Iterable[Path]) -> dict[str, str]:
-    """Return why cells failed in earlier runs, by arm and seed."""
+    """Return why cells failed in earlier runs, by arm and seed, beside tables or in the folders of tables."""
     found: dict[str, str] = {}
-    for file in (path / FAILURES for path in paths):
+    for file in ((path if path.is_dir() else path.parent) / FAILURES for path in paths):
         found |= read_json(file, dict) if file.is_file() else {}
     return found
 
@@ -325,13 +343,14 @@ class Study(Generic[ScaleT, KeyT]):
             chosen = replace(cast(Any, chosen), seeds=seeds)
         groups = self.cells(chosen)
         resume |= report_only and (out / BEGUN).is_file()
-        rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=groups)
+        rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=groups, hint=self._hint)
         known = {row.job for row in rows}
         empty = [str(key) for key, group in groups.items() if not any(cell.identity in known for cell in group)]
         if report_only and empty:
             raise ValueError(
                 f"tables must have rows of every arm for a report only, got none of {len(empty)} of {len(groups)} "
-                f"arms, such as {empty[0]!r}; name a table with merge_from (--merge)"
+                f"arms, such as {empty[0]!r}; "
+                + (self._hint(rows).removeprefix("; ") or "name a table with merge_from (--merge)")
             )
         begin(out, scale=scale)
         if report_only:
@@ -348,11 +367,17 @@ class Study(Generic[ScaleT, KeyT]):
             for key, group in groups.items()
         }
         failed, total = {f"{arm} {seed}": why for (arm, seed), why in filled.failed.items()}, len(filled.rows)
-        if failed:
-            write_json(out / FAILURES, failed)
+        keep_json(out / FAILURES, failed)
         if not all(arm.seeds for arm in arms.values()):
             raise FailedCellsError(failed, total + len(failed))
         path = replace(self.report(scale, chosen, arms, out), failed=failed).write()
         if failed and not report_only:
             raise FailedCellsError(failed, total + len(failed))
         return path
+
+    def _hint(self, rows: Sequence[SeedRow]) -> str:
+        """Return which scale most rows are of, if any."""
+        jobs = {row.job for row in rows}
+        found = {name: len(jobs & places_of(self.cells(scale)).keys()) for name, scale in self.scales.items()}
+        most = max(found, key=lambda name: found[name])
+        return f"; most rows are of the scale {most!r} (--scale {most})" if found[most] else ""

@@ -24,6 +24,14 @@ def write_json(path: Path, content: Any) -> None:
     replace_file(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
+def keep_json(path: Path, content: Any) -> None:
+    """Write plain data atomically, or remove the file if there is none."""
+    if content:
+        write_json(path, content)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file atomically: readers find either the complete old file or the complete new one."""
     with replacing(path) as part, part.open("wb") as file:

@@ -296,6 +296,7 @@ def test_fraud_is_harder_if_fewer_seeds_reach_half_of_the_span() -> None:
     turned = {replace_world(key): level(3) for key in poor if isinstance(key, Learner)}
     outcomes = claim_of(report(turned), "harder").outcomes[REPAIRED]
     assert outcomes["DQN"].holds is False and outcomes["PCN"].holds is None
+    assert claim_of(report(turned), "harder").verdict(REPAIRED).startswith("Does not hold. Its parts: undecided (PCN)")
     assert verdict_of(report(), "harder") == "Undecided"
 
 

@@ -115,8 +115,16 @@ def test_a_conjunction_fails_with_one_part_and_holds_with_all() -> None:
     assert both([yes, open_, Outcome(None, 50)]).needed == 50
     assert both([yes, open_, Outcome(None)]).needed is None
     assert both([NOT_RUN, NOT_RUN]) == NOT_RUN and both([no, NOT_RUN]).holds is False
-    assert both([yes, NOT_RUN]) == Outcome(None)
-    assert both([yes, on_a_part(yes)]) == on_a_part(yes)
+    assert both([yes, NOT_RUN]) == both([yes, on_a_part(yes, every=True)]) == on_a_part(yes, every=True)
+    assert both([open_, NOT_RUN]) == open_
+
+
+def test_points_that_were_not_run_leave_a_claim_open_that_they_could_change() -> None:
+    yes, no, open_ = Outcome(True), Outcome(False), Outcome(None, 30)
+    about_all = [str(on_a_part(one, every=True)) for one in (yes, no, open_)]
+    assert about_all == ["not refuted where it was run", "does not hold", "undecided (about 30 seeds)"]
+    about_some = [str(on_a_part(one, every=False)) for one in (yes, no, open_)]
+    assert about_some == ["holds", "does not hold where it was run", "undecided (about 30 seeds)"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +137,7 @@ def test_a_conjunction_fails_with_one_part_and_holds_with_all() -> None:
         ({"a": Outcome(None, 20), "b": Outcome(None)}, "Undecided (a: about 20 seeds; b)"),
         ({"": Outcome(None, 20)}, "Undecided (about 20 seeds)"),
         ({"": Outcome(None, 300)}, "Undecided (more than 100 seeds)"),
-        ({"": on_a_part(Outcome(True))}, "Not refuted where it was run"),
+        ({"": on_a_part(Outcome(True), every=True)}, "Not refuted where it was run"),
         ({"a": Outcome(None, 20), "b": Outcome(True)}, "Undecided (a: about 20 seeds); holds (b)"),
         ({}, "Not run"),
     ],

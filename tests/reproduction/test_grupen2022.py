@@ -28,7 +28,7 @@ from fair_envs.experiments.jobs import read_cell, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
 from fair_envs.metrics import mean_interval, share_interval
 from fair_envs.metrics.inference import fisher, welch
-from fair_envs.reproduction.claims import Claim
+from fair_envs.reproduction.claims import Claim, comparisons
 from fair_envs.reproduction.grupen2022 import jobs, sections
 from fair_envs.reproduction.grupen2022 import report as paper
 from fair_envs.reproduction.grupen2022.jobs import (
@@ -274,7 +274,7 @@ def test_what_the_penalty_does_is_measured(few: Any) -> None:
 
 def test_a_cell_run_again_has_the_same_result_and_stores_its_policies(few: Any, tmp_path: Path) -> None:
     again = run_cell(few["cell"], tmp_path)
-    records = [read_cell(folder, "arrays.npz") for folder in (few["folder"], again)]
+    records = [read_cell(folder) for folder in (few["folder"], again)]
     for name, value in records[1][1].items():
         np.testing.assert_array_equal(records[0][1][name], value, err_msg=name)
     states: Any = read_weights(again / "levels.pt")
@@ -602,14 +602,14 @@ def flags(k: int, n: int) -> Any:
 )
 def test_more_seeds_capture_is_decided_by_counts(pair: Any, expected: bool | None) -> None:
     one, other = (flags(*count) for count in pair)
-    found = paper.more_seeds({"a": (one, other)})["a"]
+    found = paper.more_capture({"a": (one, other)})["a"]
     assert found.holds is expected
     if expected is not None:
         assert found.needed is None
 
 
 def test_the_seeds_that_would_decide_have_a_power_of_about_four_fifths() -> None:
-    needed = paper.more_seeds({"a": (flags(12, 20), flags(8, 20))})["a"].needed
+    needed = paper.more_capture({"a": (flags(12, 20), flags(8, 20))})["a"].needed
     assert needed is not None and 80 < needed < 110
     rng = np.random.default_rng(0)
     draws = (rng.random((2, needed)) < [[0.6], [0.4]] for _ in range(300))
@@ -618,8 +618,8 @@ def test_the_seeds_that_would_decide_have_a_power_of_about_four_fifths() -> None
 
 def test_comparisons_of_seeds_are_corrected_for_their_number() -> None:
     close = (flags(8, 10), flags(2, 10))  # p = 0.023
-    assert paper.more_seeds({"a": close})["a"].holds is True
-    assert [one.holds for one in paper.more_seeds({name: close for name in "abc"}).values()] == [None] * 3
+    assert paper.more_capture({"a": close})["a"].holds is True
+    assert [one.holds for one in paper.more_capture({name: close for name in "abc"}).values()] == [None] * 3
 
 
 def test_most_seeds_capture_only_if_the_exact_interval_says_so() -> None:
@@ -801,8 +801,8 @@ def test_the_numbers_of_the_tests_are_in_the_evidence(tmp_path: Path) -> None:
     close = {"a": (flags(12, 20), flags(8, 20))}
     high, low = (share_interval(flags(k, 20), method="exact") for k in (12, 8))
     told = f"a p = {fisher(*close['a']):.3f}, at most {high.high - low.low:.2f}."
-    assert paper.comparisons(close).endswith(told) and "Holm" not in paper.comparisons(close)
-    assert paper.comparisons({}) == ""
+    assert comparisons(close).endswith(told) and "Holm" not in comparisons(close)
+    assert comparisons({}) == ""
 
 
 def test_teams_without_training_have_no_interval_in_figures(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from fair_envs.baselines.ppo.cpo_methods import CPOTraining
 from fair_envs.baselines.ppo.long_term_training import LongTermTraining
 from fair_envs.baselines.ppo.objective_training import ObjectiveTraining
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.experiments.seeds import Arm, SeedRow, curve_numbers
+from fair_envs.experiments.seeds import Arm, SeedRow, curve_numbers, places_of, read_rows
 from fair_envs.reproduction.claims import Claim
 from fair_envs.reproduction.hu2024 import jobs, numbers, tuning
 from fair_envs.reproduction.hu2024 import report as hu2024
@@ -54,6 +54,7 @@ from fair_envs.reproduction.study import PRINTED, REPAIRED
 from tests.jobs import run_here
 
 SMOKE = SCALES["smoke"]
+ROOT = Path(__file__).parents[2]
 
 
 # ------------------------------------------------------------------------------------------------------- cells
@@ -86,6 +87,13 @@ def test_each_agent_has_a_cell_for_each_seed_and_equal_scales_have_equal_keys() 
     keys = [cell.key for group in one.values() for cell in group]
     assert len(set(keys)) == len(keys) and keys == [cell.key for group in again.values() for cell in group]
     assert all(other[arm][0].key == group[0].key for arm, group in one.items())
+
+
+def test_rows_of_the_tuning_have_the_seeds_of_their_trainings() -> None:
+    places = places_of(cells_of("tuning"))
+    assert {seed for _, seed in places.values()} == {1000, 1001}
+    stored = read_rows(ROOT / "docs/reproduction/hu2024/tuning.csv.gz")
+    assert {row.job: row.seed for row in stored} == {job: seed for job, (_, seed) in places.items()}
 
 
 def training(name: str, world: World = "lending", scale: str = "small") -> Any:

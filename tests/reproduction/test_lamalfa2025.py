@@ -20,6 +20,7 @@ from fair_envs.reproduction.lamalfa2025 import report as paper
 from fair_envs.reproduction.lamalfa2025.jobs import Point, Weights
 from fair_envs.reproduction.lamalfa2025.published import TABLE_1
 from fair_envs.reproduction.study import PRINTED, REPAIRED
+from fair_envs.support.files import read_json
 from tests.helpers import LITTLE
 from tests.jobs import run_here
 from tests.reproduction.test_measures import HORIZON, arm_of, result
@@ -91,6 +92,7 @@ PPO, LOW, FULL = (0.0, 0.0), (0.5, 1.0), (1.0, 1.0)
 SPREAD = (-0.1, 0.0, 0.1)  # of three training seeds
 HOLDS, FAILS, OPEN = "Holds", "Does not hold", "Undecided"
 PART = "Not refuted where it was run"  # of a claim about every point of the grid
+NOT_THERE = "Does not hold where it was run"  # of a claim about some point of it
 
 
 def ahead(red: float, blue: float | None = None, *, game: float = 5) -> list[Result]:
@@ -123,7 +125,7 @@ def outcome(claim: Claim, method: str = REPAIRED) -> str:
     return claim.verdict(method).split(" (")[0]
 
 
-@pytest.mark.parametrize(("gap", "expected"), [(1.5, HOLDS), (2.0, OPEN), (2.5, FAILS), (3.9, FAILS)])
+@pytest.mark.parametrize(("gap", "expected"), [(1.5, HOLDS), (2.0, OPEN), (2.5, NOT_THERE), (3.9, NOT_THERE)])
 @pytest.mark.parametrize(("variant", "method"), [("shaped", REPAIRED), ("paper_literal", PRINTED)])
 def test_demographic_disparity_must_fall_by_more_than_half_at_the_best_weights(
     gap: float, expected: str, variant: jobs.Variant, method: str
@@ -302,10 +304,8 @@ def test_longer_trainings_have_a_report_of_one_question(tmp_path: Path, monkeypa
     assert len(trained) == len(jobs.OBSERVATIONS) * (1 + len(points["dp"]))
     monkeypatch.setitem(jobs.SCALES, "long", scale)
     text = paper.main(scale="long", out=tmp_path / "out", jobs=1, progress=False).read_text()
-    assert (
-        "| 1 | With `extended`, small weights only delay a gain" in text
-        and "| 2 |" not in text.split("## Verdicts")[1][:900]
-    )
+    assert "| 1 | With `extended`, small weights only delay a gain" in text
+    assert len(read_json(tmp_path / "out" / "claims.json", list)) == 1
     assert (tmp_path / "out" / "learning.png").exists() and "| extended | PPO's ratio |" in text
 
 

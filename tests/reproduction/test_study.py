@@ -12,7 +12,7 @@ pytest.importorskip("stable_baselines3")
 
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import Job, run_cell
-from fair_envs.experiments.seeds import TABLE, Arm, read_rows, write_rows
+from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, read_rows, write_rows
 from fair_envs.reproduction.claims import NOT_RUN, Claim, Outcome
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Report, Size, Study
 from fair_envs.support.files import read_json
@@ -137,6 +137,11 @@ def test_only_a_table_of_the_same_study_is_merged(tmp_path: Path) -> None:
     write_rows(tmp_path / "other.csv.gz", [replace(row, job="another")])
     with pytest.raises(ValueError, match="they are of other seeds, another scale or an earlier version"):
         STUDY.run(scale="smoke", out=tmp_path / "two", merge_from=tables, progress=False)
+    larger = replace(STUDY, scales={"smoke": Scale(), "large": Scale(9)})
+    larger.run(scale="large", out=tmp_path / "large", progress=False)
+    write_rows(tmp_path / "other.csv.gz", read_rows(tmp_path / "large")[5:])
+    with pytest.raises(ValueError, match=r"an earlier version; most rows are of the scale 'large' \(--scale large\)"):
+        larger.run(scale="smoke", out=tmp_path / "two", merge_from=tables[1:], progress=False)
     assert not (tmp_path / "two").exists()
 
 
@@ -209,6 +214,46 @@ def test_a_failed_cell_is_missing_in_the_report_and_is_named(tmp_path: Path, mon
     assert (out / "report.md").read_text() == "{'squares': 5.0}"  # without the square of 0
     STUDY.run(scale="smoke", out=tmp_path / "again", merge_from=[out], report_only=True, progress=False)
     assert (tmp_path / "again" / "failed.txt").read_text() == "{'squares 0': 'ValueError: no'}"  # the reason is kept
+    STUDY.run(scale="smoke", out=tmp_path / "file", merge_from=[out / TABLE], report_only=True, progress=False)
+    assert (tmp_path / "file" / "failed.txt").read_text() == "{'squares 0': 'ValueError: no'}"  # beside a table, too
+    monkeypatch.undo()
+    STUDY.run(scale="smoke", out=out, resume=True, progress=False)
+    assert not (out / "failures.json").exists() and (out / "failed.txt").read_text() == "{}"
+
+
+def test_a_page_that_cannot_be_drawn_leaves_the_earlier_one_as_it_was(tmp_path: Path) -> None:
+    STUDY.run(scale="smoke", out=tmp_path, resume=True, progress=False)
+    arms = {"squares": Arm("squares", read_rows(tmp_path))}
+    Page(name="smoke", scale=Scale(), out=tmp_path, arms=arms).write()
+    written = {name: (tmp_path / name).read_bytes() for name in ("report.md", "claims.json", "table.csv")}
+
+    class Undrawn(Page):
+        def claims(self) -> list[Claim]:
+            return super().claims()[:1]
+
+        def draw(self) -> list[Picture]:
+            raise OSError("the disk is full")
+
+    fewer = {"squares": Arm("squares", arms["squares"].rows[:2])}
+    with pytest.raises(OSError, match="the disk is full"):
+        Undrawn(name="smoke", scale=Scale(), out=tmp_path, arms=fewer).write()
+    assert {name: (tmp_path / name).read_bytes() for name in written} == written
+
+
+def test_a_page_has_the_seeds_of_its_table_and_not_those_of_its_scale(tmp_path: Path) -> None:
+    STUDY.run(scale="smoke", out=tmp_path, resume=True, progress=False)
+    rows = read_rows(tmp_path)
+    page = Page(name="smoke", scale=Scale(9), out=tmp_path, arms={"a": Arm("a", rows), "b": Arm("b", rows[:1])})
+    assert (page.seeds, page.most_seeds) == ("1 to 3 seeds an arm", 3)
+    assert "The verdicts are from 1 to 3 seeds an arm." in page.write().read_text()
+
+
+def test_an_arm_without_a_curve_has_an_empty_one() -> None:
+    rows = [SeedRow(arm="a", seed=k, job=str(k), code="", seconds=0, numbers={"x@2": k, "x@1": 5.0}) for k in range(3)]
+    times, values = Arm("a", rows).curve("x")
+    assert times.tolist() == [1, 2] and values.tolist() == [[5, 0], [5, 1], [5, 2]]
+    times, values = Arm("a", rows).curve("y")
+    assert times.shape == (0,) and values.shape == (3, 0)
 
 
 def test_a_cell_that_ends_without_a_result_is_reported_as_failed(

@@ -23,7 +23,7 @@ from fair_envs.envs.hiring import params as hiring
 from fair_envs.envs.hiring.policies import Graduates
 from fair_envs.evaluation import Stochastic
 from fair_envs.evaluation.deciders import Always, Correct, Decider, Never, Threshold, column_of
-from fair_envs.experiments.jobs import Job
+from fair_envs.experiments.jobs import Job, write_arrays
 from fair_envs.metrics import GroupNotion
 from fair_envs.metrics.history import Discounted, Memory, SlidingWindow
 from fair_envs.metrics.individual import HEOM, HMOM, BrayCurtis, Consistency, IndividualFairness
@@ -215,15 +215,14 @@ class TradeOffCell(Job):
         """Write the tests' arrays and return how long the training and the tests took."""
         started = time.process_time()
         model, learning = self.train()
-        trained = time.process_time()
         every = model.commands()
         commands = chosen(every)
         arrays = self.tests(model, commands).arrays(episodes=self.episodes, decisions=self.decisions)
         achieved = np.array([episode.returns for episode in model.coverage_set()])
         arrays |= {"wanted": wanted_of(commands), "achieved": achieved, "learning": learning}
         arrays["objectives"] = np.array([REWARD, *self.computed])
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
-        return {"seconds": time.process_time() - started, "training_seconds": trained - started}
+        write_arrays(part, arrays)
+        return {"seconds": time.process_time() - started}
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -450,7 +449,7 @@ class SimpleCell(Job):
         given = {**published(self.arm), **self.parameters}
         tests = other_tests(agent, world, seed=self.seed, policies=MOST_POLICIES if several else 1, **given)
         arrays = tests.arrays(episodes=self.episodes, decisions=self.decisions)
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        write_arrays(part, arrays)
         return {"seconds": time.process_time() - started}
 
 
@@ -528,13 +527,12 @@ class LearnerCell(Job):
             learned = LearnedPolicy(train_single(settings, callback=curve))
         else:
             learned = LearnedPolicy(train(settings, callback=curve))
-        trained = time.process_time()
         tests = replace(other_tests(lambda env: learned, world, seed=self.seed, **given), deterministic=True)
         places, unknown = self.steps * np.arange(1, POINTS + 1) / POINTS, np.full(POINTS, np.nan)
         learning = np.stack([places, curve.rewards, unknown, unknown], axis=1)  # see `thinned`
         arrays = {**tests.arrays(episodes=self.episodes, decisions=0), "learning": learning}
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
-        return {"seconds": time.process_time() - started, "training_seconds": trained - started}
+        write_arrays(part, arrays)
+        return {"seconds": time.process_time() - started}
 
 
 # The study ------------------------------------------------------------------------------------------------------------

@@ -107,6 +107,11 @@ def tables() -> dict[int, dict[str, Setting]]:
     }
 
 
+def discounted_tables() -> list[int]:
+    """Return the numbers of the tables whose histories are discounted."""
+    return [number for number, groups in tables().items() if all(own.window is None for own in groups.values())]
+
+
 def _three(world: World, **differing: Any) -> Setting:
     """Return the setting that the paper varies: reward, statistical parity and individual fairness."""
     return Setting(world=world, objectives=("R", "SP", "IF"), **differing)

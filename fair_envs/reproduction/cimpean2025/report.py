@@ -17,12 +17,12 @@ from fair_envs.experiments import tables
 from fair_envs.experiments.seeds import Arm
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval
-from fair_envs.metrics.inference import fisher
 from fair_envs.metrics.intervals import share_interval
 from fair_envs.reproduction import study
 from fair_envs.reproduction.cimpean2025 import singles
 from fair_envs.reproduction.cimpean2025.arms import BOTH, DISTANCES_OF, FIRST, LEARNED, PCN
 from fair_envs.reproduction.cimpean2025.jobs import (
+    ALL_TABLES,
     FIRST_SEED,
     LANES,
     MOST_POLICIES,
@@ -32,7 +32,15 @@ from fair_envs.reproduction.cimpean2025.jobs import (
     cells,
 )
 from fair_envs.reproduction.cimpean2025.plays import DEALS, GROUP_NOTIONS, MOST_FILLED, YARDSTICKS
-from fair_envs.reproduction.cimpean2025.published import DISTANCES, PAPER_SEEDS, PAPER_STEPS, WINDOWS, Setting, World
+from fair_envs.reproduction.cimpean2025.published import (
+    DISTANCES,
+    PAPER_SEEDS,
+    PAPER_STEPS,
+    WINDOWS,
+    Setting,
+    World,
+    discounted_tables,
+)
 from fair_envs.reproduction.cimpean2025.published import tables as settings_of_tables
 from fair_envs.reproduction.cimpean2025.results import numbers, read_found
 from fair_envs.reproduction.cimpean2025.sections import PAIRS, PLANTED, Sections
@@ -41,9 +49,11 @@ from fair_envs.reproduction.claims import (
     Measured,
     Outcome,
     both,
+    comparisons,
     everywhere_above,
     everywhere_below,
     everywhere_within,
+    more_seeds,
 )
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Size
 
@@ -70,6 +80,7 @@ LITTLE_COST = 10.0  # percent of the same span; our choice
 RELIABLE = 0.5  # correlation of a number with itself in the other half, or with another one; our choice
 SETTLED = 0.1  # share of the same span by which the reward may still change at the end; our choice
 WINDOW = 500  # the window of the paper's default setting
+SQUARE = f"square SP at {WINDOW}"
 UNDECIDED = Outcome(None)
 UNLEARNED = "PCN itself was not shown to learn the task"
 BY_FORMULA = "By eq. 8, Bray-Curtis looks worse even if all people are treated alike"
@@ -259,16 +270,16 @@ class Report(Sections):
         )
 
     def _harder(self) -> Claim:
-        outcomes: dict[str, dict[str, Outcome]] = {PRINTED: {}, REPAIRED: {}}
+        pairs: dict[str, dict[str, Any]] = {PRINTED: {}, REPAIRED: {}}
         evidence, constant = [], []
 
         def compare(test: str, title: str, method: str, arms: Mapping[World, Sequence[Arm]]) -> None:
             seeds = {world: self.reached(world, of, method) for world, of in arms.items()}
-            outcomes[method][test] = fewer(seeds["fraud"], seeds["hiring"])
+            pairs[method][test] = seeds["hiring"], seeds["fraud"]
             evidence.append(f"{title}: {_counts(seeds)}")
             constant.append(f"{title}: {_counts(self._above_constant(arms, method))}")
 
-        for method in outcomes:
+        for method in pairs:
             groups = {world: list(self.groups(DISTANCES_OF[world], method).values()) for world in self.worlds}
             if all(groups.values()):
                 compare("PCN", f"PCN {method}", method, groups)
@@ -278,12 +289,13 @@ class Report(Sections):
                 compare(name, name, method, {world: [own[name].arm] for world, own in learners.items()})
         return Claim(
             text="Fraud detection is harder than hiring",
-            outcomes=outcomes,
+            outcomes={method: more_seeds(of, why_not="hardly any seed reaches it") for method, of in pairs.items()},
+            conjunction=True,
             evidence=f"Seeds whose most rewarded policy reaches {100 * LEARNED:.0f} % of the way from a random to the "
             "best scripted policy, earns more than the best constant one in the tests of the same seed, and makes both "
             f"decisions in at least {100 * BOTH:g} % of the cases (PCN: of the settings of tables "
             f"{DISTANCES_OF['hiring']} and {DISTANCES_OF['fraud']}, which are the same). "
-            f"{'; '.join(evidence)}. Fisher's exact test, without correction over the methods. The correct decision in "
+            f"{'; '.join(evidence)}. {comparisons(*pairs.values())} The correct decision in "
             "fraud cannot be seen: in one trial, regressions on labelled payments reached 52 % of its span. So the "
             "claim follows in part from the reference. Without the bound of half the span: "
             f"{'; '.join(constant)}.",
@@ -378,7 +390,7 @@ class Report(Sections):
             one, other = groups[shorter], groups[longer]
             larger = {name: other.minus(one, name) for name in names}  # gaps are negative
             panels = {f"gap at {shorter} minus that at {longer}": larger}
-            panels[POLICIES] = {f"{shorter} minus {longer}": one.minus(other, f"square SP at {WINDOW}")}
+            panels[POLICIES] = {f"{shorter} minus {longer}": one.minus(other, SQUARE)}
             default = self.default(world, method)
             if yardsticks and default is not None:
                 ends = (default.values(f"SP at {window}") for window in (YARDSTICKS[-1], YARDSTICKS[0]))
@@ -498,9 +510,7 @@ class Report(Sections):
             evidence="Equation 8 compares a distance with similarities: if all people are treated alike, it is lower "
             "by Bray-Curtis too. Policies and measure change together.",
             reason="More seeds and steps.",
-            remarks=dict.fromkeys(
-                (PRINTED, REPAIRED), "By eq. 8, Bray-Curtis looks worse even if all people are treated alike"
-            ),
+            remarks=dict.fromkeys((PRINTED, REPAIRED), BY_FORMULA),
         )
 
     def _same_policies(self, world: World, method: str) -> str:
@@ -565,7 +575,7 @@ class Report(Sections):
         settings = [key for key in self.arms if isinstance(key, Setting)]
         return (
             f"{len(settings)} settings of PCN ({sum(key.printed for key in settings)} of them as printed) with "
-            f"{self._seeds()}, and {len(self.learners(self.worlds[0]))} learners of the reward in each "
+            f"{self.seeds}, and {len(self.learners(self.worlds[0]))} learners of the reward in each "
             f"environment; the first training seed is {FIRST_SEED}. Up to {MOST_POLICIES} policies of a training, "
             f"which represent its range of results, are tested again in {s.episodes} episodes (other policies in "
             f"{s.reference_episodes}). Half of the episodes are a first test, in which policies are chosen, and the "
@@ -587,15 +597,15 @@ class Report(Sections):
         """Return our scale beside the paper's."""
         s = self.scale
         discounted = Size("the same with discounted histories", s.steps_discounted, PAPER_STEPS)
-        own, every = (sum(len(settings_of_tables()[n]) for n in numbers) for numbers in (s.tables, range(1, 22)))
+        own, every = (sum(len(settings_of_tables()[n]) for n in numbers) for numbers in (s.tables, ALL_TABLES))
         return [
-            Size("training seeds of an arm", s.seeds, PAPER_SEEDS),
+            Size("training seeds of an arm", self.most_seeds, PAPER_SEEDS),
             Size("environment steps of a training", s.steps, PAPER_STEPS),
-            *([discounted] if {11, 12, 20, 21} & {*s.tables} else []),
+            *([discounted] if {*discounted_tables()} & {*s.tables} else []),
             Size("the same as printed", s.steps_printed, PAPER_STEPS),
             Size("the same of our PPO", s.learner_steps, None),
             Size("groups of rows in the tables", own, every),
-            Size("tables that are also run as printed", len(s.printed), len(range(1, 22))),
+            Size("tables that are also run as printed", len(s.printed), len(ALL_TABLES)),
             Size("test episodes of a policy of PCN", s.episodes, None),
             Size("test episodes of other policies", s.reference_episodes, None),
         ]
@@ -625,16 +635,13 @@ class Report(Sections):
 
     def _limits_of_histories(self) -> str:
         s = self.scale
-        if s.steps_discounted == s.steps or not any(self.groups(number) for number in (11, 12, 20, 21)):
+        if s.steps_discounted == s.steps or not any(self.groups(number) for number in discounted_tables()):
             return ""
         return (
             "* Discounted histories were trained for fewer steps. A lane then has about "
             f"{s.steps_discounted // LANES:,} decisions, of which the thresholds 0.0001 and 0.00001 never remove one "
             "without a discount: they have the same trainings and differ in the tests only.\n"
         )
-
-
-SQUARE = f"square SP at {WINDOW}"
 
 
 def rises(gaps: Estimates, squares: Estimates) -> Found:
@@ -657,13 +664,6 @@ def over_settings(arms: Sequence[Arm]) -> Estimates:
             own = by_seed.setdefault(name, {}).setdefault(row.seed, [])
             own.extend([] if np.isnan(value) else [value])
     return {name: mean_interval([np.mean(own) for own in of.values() if own]) for name, of in by_seed.items()}
-
-
-def fewer(one: Any, other: Any) -> Outcome:
-    """Return whether fewer seeds of the first kind reached something, by Fisher's exact test."""
-    if fisher(one, other) > 0.05:
-        return UNDECIDED
-    return Outcome(bool(np.mean(one) < np.mean(other)))
 
 
 def _counts(reached: Mapping[World, Any]) -> str:

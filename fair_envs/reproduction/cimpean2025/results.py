@@ -108,7 +108,7 @@ class Found:
 
 def read_found(folder: Path) -> Found:
     """Return the result in a cell's folder."""
-    _, arrays = read_cell(folder, "arrays.npz")
+    _, arrays = read_cell(folder)
     if "names" not in arrays:
         raise FileNotFoundError(f"folder must hold the policies of a cell, got {folder}")
     learning, achieved = arrays.pop("learning", np.zeros((0, 4))), arrays.pop("achieved", np.zeros((0, 0)))

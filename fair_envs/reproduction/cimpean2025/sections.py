@@ -27,10 +27,12 @@ from fair_envs.reproduction.cimpean2025.published import (
     MEASURES,
     Span,
     World,
+    discounted_tables,
     printed,
     printed_value,
 )
 from fair_envs.reproduction.cimpean2025.published import tables as settings_of_tables
+from fair_envs.reproduction.cimpean2025.results import SPANS as OVER
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture
 
 SPANS: Mapping[Span, str] = {"best": "best", "mean": "total", "worst": "worst"}
@@ -255,7 +257,7 @@ class Sections(Arms):
         return [
             *(self._gaps_picture(number) for number in self.scale.tables),
             *(self._trade_off_picture(number) for number in self.scale.tables if number in TRADE_OFFS),
-            *(self._history_picture(number) for number in self.scale.tables if number in (11, 12, 20, 21)),
+            *(self._history_picture(number) for number in self.scale.tables if number in discounted_tables()),
             *self._learning_picture(),
         ]
 
@@ -456,9 +458,9 @@ def _spans(arm: Arm, distance: str | None) -> list[tables.Cell]:
 
 def _trained(arm: Arm) -> list[tables.Cell]:
     """Return the same of the training episodes of the policies that were found; extremes are those of all seeds."""
-    over_seeds: Mapping[str, Any] = {"best": np.max, "total": np.mean, "worst": np.min}
     spans = [
-        [over_seeds[own](arm.values(f"trained {own} {name}")) for own in SPANS.values()] for name in PUBLISHED_MEASURES
+        [over_seeds(arm.values(f"trained {own} {name}")) for own, over_seeds in OVER.items()]
+        for name in PUBLISHED_MEASURES
     ]
     return [f"{arm.estimate('found').value:g}", "", *("/".join(map(_plain, own)) for own in spans)]
 

@@ -21,7 +21,7 @@ from fair_envs.baselines.training import isolated_random_state
 from fair_envs.core import Rules
 from fair_envs.envs.pursuit.policies import Greedy, Planner, ShuffledRoles, actions_of
 from fair_envs.evaluation import Policy, RandomPolicy, as_policy
-from fair_envs.experiments.jobs import Job, read_cell
+from fair_envs.experiments.jobs import Job, read_cell, write_arrays
 from fair_envs.experiments.seeds import curve_numbers
 from fair_envs.metrics import team_fairness
 from fair_envs.metrics.inference import noise_floor
@@ -256,7 +256,7 @@ class ScriptedTeamCell(Job):
         arrays: dict[str, Any] = arrays_of({"last": found})
         distances = np.split(team.distances, len(self.speeds), axis=1)
         arrays |= {_way("last", speed): own for speed, own in zip(self.speeds, distances, strict=True)}
-        np.savez_compressed(part / "arrays.npz", **arrays)
+        write_arrays(part, arrays)
         return {"seconds": time.process_time() - started, "seed": first}
 
 
@@ -316,7 +316,7 @@ class TeamCell(Job):
         arrays["gaps"] = np.array(list(follow.gaps.items())).reshape(-1, 2)
         speeds = plays["of the speed"]
         arrays |= {_way("of the speed", speed): own.distances for speed, own in zip(speeds, watched, strict=True)}
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        write_arrays(part, arrays)
         return {"seconds": seconds, "seed": first}
 
 
@@ -412,7 +412,7 @@ class TeamResult(NamedTuple):
 
 def read_team(folder: Path) -> TeamResult:
     """Return the result in a cell's folder."""
-    record, arrays = read_cell(folder, "arrays.npz")
+    record, arrays = read_cell(folder)
     learning, penalised = (arrays.pop(name, np.zeros((0, 0))) for name in ("learning", "penalised"))
     penalties, gaps = (dict(arrays.pop(name, np.zeros((0, 2))).tolist()) for name in ("penalties", "gaps"))
     distances: dict[float, Floats] = {}

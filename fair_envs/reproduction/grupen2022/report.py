@@ -8,28 +8,32 @@ study is in ``docs/reproduction/grupen2022/plan.md``.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
 from fair_envs.baselines.team.training import TeamTraining
 from fair_envs.experiments import tables
 from fair_envs.metrics import Estimate, mean_interval, share_interval
-from fair_envs.metrics.inference import fisher, fisher_units_needed, holm, shown, units_needed, welch
+from fair_envs.metrics.inference import holm, shown, units_needed, welch
 from fair_envs.registration import make_rules
 from fair_envs.reproduction import study
 from fair_envs.reproduction.claims import (
+    HARDLY,
+    LEVEL,
     NOT_RUN,
     Claim,
     Measured,
     Outcome,
     both,
+    comparisons,
     everywhere_above,
     everywhere_below,
     everywhere_within,
+    more_seeds,
+    show_p,
 )
 from fair_envs.reproduction.grupen2022.jobs import (
-    BY_NUMBER,
     FIRST_SEED,
     LARGER,
     MAIN,
@@ -53,6 +57,7 @@ from fair_envs.reproduction.grupen2022.sections import (
     SHARED,
     SKILLED,
     SLOWEST,
+    STRONG,
     Sections,
     defined,
 )
@@ -82,24 +87,21 @@ TERMS: Mapping[str, str] = {
 }
 """The terms of the page."""
 
-STRONG = {PRINTED: f"Fair-ER 1{BY_NUMBER}", REPAIRED: "Fair-ER 1"}
-"""The arms that the paper places below Fair-E."""
-
 # Criteria of the claims, in addition to those of the tables. They are ours, the paper gives none; see the plan.
 BITS = 0.05  # least deficit that counts as unfair
 FAIR = 0.01  # largest deficit that counts as fair; a hand-made policy that shares networks by number has 0.017
 SAME = 0.05  # largest difference of success between dealt and own roles that counts as none
 FREE = 0.1  # largest loss of success that counts as none between trainings
-HARDLY = 0.1  # if at most this share of the seeds of both arms captures, they are not compared
 MORE = 0.25  # a difference of the shares of seeds that is shown to be smaller refutes "more seeds capture"
-LEVEL = 0.05
 REFERENCES = ("random", "greedy", "planner")  # teams without training beside all counts
 BUILT = "This follows from the construction, so the test checks the code"
 FAIR_BUILT = "That it is fair follows from the construction, so this part checks the code"
-HARDLY_ANY = "hardly any seed captures"
 
-Pairs = Mapping[str, tuple[Flags, Flags]]
 Numbers = Mapping[str, Estimate]
+
+HARDLY_ANY = "hardly any seed captures"
+more_capture = partial(more_seeds, why_not=HARDLY_ANY, margin=MORE)
+"""Whether more seeds capture in the first than in the second of each pair."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +149,7 @@ class Report(Sections):
     def _mutual(self) -> Claim:
         slow = [speed for speed in self.speeds if speed <= EQUAL_SPEED]
         pairs = {f"at {speed:g}": self._pair("mutual", "individual", [speed]) for speed in slow}
-        found = more_seeds(pairs)
+        found = more_capture(pairs)
         return Claim(
             text="Mutual reward is critical: at the evader's speed and below (to "
             f"{min(self.speeds):g}), individual reward captures less often.",
@@ -232,7 +234,7 @@ class Report(Sections):
         names = ("mutual", *(name for of in self.shared.values() for name in of), *[LARGER] * (LARGER in self.arms))
         return Claim(
             text=f"Fair-E loses utility as skill drops: {self._below} it captures less often than mutual reward.",
-            outcomes={method: more_seeds(of) for method, of in pairs.items()},
+            outcomes={method: more_capture(of) for method, of in pairs.items()},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
             f"{comparisons(*pairs.values())} An update of Fair-E has a third of mutual reward's "
             f"transitions{self._larger_arm()}.",
@@ -253,7 +255,7 @@ class Report(Sections):
         return Claim(
             text=f"Fair-ER is better than both with a weight below 1, or one that adapts: {self._below} it captures "
             "more often than Fair-E, and it is fairer than mutual reward.",
-            outcomes={m: _both_by_name(more_seeds(pairs[m]), each_below(fairer[m], 0)) for m in compared},
+            outcomes={m: _both_by_name(more_capture(pairs[m]), each_below(fairer[m], 0)) for m in compared},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
             f"{comparisons(*pairs.values())} Deficits are of the seeds that capture at one of these speeds: "
             + ", ".join(f"{name} {self.deficit(name, self.slow).size}" for name in names)
@@ -278,7 +280,7 @@ class Report(Sections):
         names = dict.fromkeys(name for method in pairs for name in (SHARED[method][0], STRONG[method]))
         return Claim(
             text=f"With a weight of 1, Fair-ER captures less often than Fair-E {self._below}.",
-            outcomes={method: more_seeds(pairs.get(method, {})) for method in STRONG},
+            outcomes={method: more_capture(pairs.get(method, {})) for method in STRONG},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
             f"{comparisons(*pairs.values())}",
             refuted=f"A share of Fair-E's seeds that is not {100 * MORE:.0f} percentage points larger.",
@@ -377,6 +379,7 @@ class Report(Sections):
     def runs(self) -> str:
         """Return what was run, and what the numbers mean."""
         s, own, world = self.scale, self.usual, self.world
+        main, others = ([arm for name, arm in self.arms.items() if (name in MAIN) is own] for own in (True, False))
         unlike_paper = "; the paper's own settings (`--scale full`) were not run" if s.preset != "paper" else ""
         return (
             f"Pursuit on a torus of side {world.side:g} with {world.horizon} steps, and {s.steps:,} agent steps of "
@@ -385,8 +388,8 @@ class Report(Sections):
             "halfway to the next, at the slowest one the last policy. Each training has "
             f"{s.episodes} test episodes at each speed, whose starts are the same at all speeds and for all arms with "
             f"the same seed; the planner has {min(s.episodes, PLANNED)}. The "
-            f"main arms ({', '.join(MAIN)}) have {s.seeds} training seeds, the others "
-            f"{min(s.seeds, s.fewer)}; the first one is {FIRST_SEED}. Seeds of teams without training are sets of test "
+            f"main arms ({', '.join(MAIN)}) have {study.seeds_of(main)}, the others {study.seeds_of(others)}; the "
+            f"first training seed is {FIRST_SEED}. Seeds of teams without training are sets of test "
             f"episodes. All arms use the training settings of the preset `{s.preset}`{unlike_paper}. "
             f"{self._left_out()}[The plan](plan.md) was written before these runs, and has the criteria "
             "of each claim and, at its end, all changes with their reasons.\n\n"
@@ -421,8 +424,7 @@ class Report(Sections):
         """Return our scale beside the paper's."""
         s, own, world = self.scale, self.usual, self.world
         return [
-            Size("training seeds of the main arms", s.seeds, 5),
-            Size("training seeds of other arms", min(s.seeds, s.fewer), 5),
+            Size("training seeds of a main arm", self.most_seeds, 5),
             Size("agent steps of a training", s.steps, SCALES["full"].steps),
             Size("updates of a pursuer", _updates(own), _updates(training_of(SCALES["full"], "mutual", 0))),
             Size("batch size", own.batch_size, 512),
@@ -461,57 +463,6 @@ class Report(Sections):
 
 
 # Tests of several arms, with Holm's correction over them --------------------------------------------------------------
-
-
-def more_seeds(pairs: Pairs) -> dict[str, Outcome]:
-    """Return whether more seeds capture in the first than in the second of each pair (Fisher's exact test).
-
-    Refuted if fewer do, or if the difference of the shares is shown to be below `MORE` (exact intervals of both shares,
-    with Bonferroni's correction), unless hardly any seed captures in both (`HARDLY`).
-    """
-    found = {}
-    for name, (p, first, second) in _shares(pairs).items():
-        if p <= LEVEL:
-            found[name] = Outcome(first.value > second.value)
-        elif max(first.value, second.value) <= HARDLY:
-            found[name] = Outcome(None, why=HARDLY_ANY)
-        elif first.high - second.low < MORE:
-            found[name] = Outcome(False)
-        else:
-            least = min(first.n, second.n)
-            found[name] = Outcome(None, fisher_units_needed(first.value, second.value, above=least, tests=len(pairs)))
-    return found
-
-
-def comparisons(*methods: Pairs) -> str:
-    """Return the p-values and the bounds of `more_seeds` in words, for one or more methods; "" without pairs."""
-    told = []
-    for pairs in methods:
-        of_pairs = [
-            f"{name} p {_small(p)}, at most {first.high - second.low:.2f}"
-            for name, (p, first, second) in _shares(pairs).items()
-        ]
-        if of_pairs:
-            told.append("; ".join(of_pairs) + (" (with Holm's correction)" if len(of_pairs) > 1 else ""))
-    return f"Fisher's p-values, and upper bounds of the differences of the shares: {'; '.join(told)}." if told else ""
-
-
-class _Shares(NamedTuple):
-    """The corrected p-value that two shares of seeds are equal, and both shares with exact intervals."""
-
-    p_value: float
-    first: Estimate
-    second: Estimate
-
-
-def _shares(pairs: Pairs) -> dict[str, _Shares]:
-    """Return the tests of each pair, with Holm's correction, and with Bonferroni's of the intervals."""
-    p_values = holm([fisher(*pair) for pair in pairs.values()])
-    level = 1 - LEVEL / max(1, len(pairs))
-    return {
-        name: _Shares(float(p), *(share_interval(flags, level=level, method="exact") for flags in pair))
-        for (name, pair), p in zip(pairs.items(), p_values, strict=True)
-    }
 
 
 def most_seeds(flags: Flags, *, arms: int = 1) -> Outcome:
@@ -569,12 +520,7 @@ def _updates(training: TeamTraining) -> int:
 def _lowest(p_values: Floats) -> str:
     if not p_values.size:
         return "none"
-    return f"{_small(holm(p_values).min()).removeprefix('= ')} ({p_values.size} tests)"
-
-
-def _small(p_value: float) -> str:
-    """Return a p-value with its sign of equality."""
-    return "< 0.001" if p_value < 0.001 else f"= {p_value:.3f}"
+    return f"{show_p(holm(p_values).min()).removeprefix('= ')} ({p_values.size} tests)"
 
 
 def _with_n(estimate: Estimate) -> str:

@@ -39,6 +39,8 @@ PENALISED = {
     REPAIRED: (*(f"Fair-ER {weight:g}" for weight in WEIGHTS), "Fair-ER normalised", "Fair-ER automatic"),
 }
 """The arms of the two methods, which share networks or penalise their differences, by what gets a verdict."""
+STRONG = {PRINTED: f"Fair-ER 1{BY_NUMBER}", REPAIRED: "Fair-ER 1"}
+"""The arms that the paper places below Fair-E."""
 
 DEALT = "mutual, roles dealt"
 
@@ -57,6 +59,7 @@ class Sections(study.Report[Scale]):
     """The numbers of the teams, tables and figures; the keys of the arms are their names."""
 
     paper = "grupen2022"
+    timed = " of training"
     scales = SCALES
 
     @property
@@ -203,22 +206,22 @@ class Sections(study.Report[Scale]):
                 found = self._with_floor(name, measure, floor, speed) or ("none captures", "")
                 rows.append([figure, name, f"{speed:g}", words, MEASURED[measure], *found])
 
-        at = (EQUAL_SPEED,)
+        at, by_place = (EQUAL_SPEED,), [SHARED[REPAIRED][0], *SHARED[PRINTED]]
         counted("2", f"captures down to {SLOWEST:g}", [slowest], self.scale.speeds_of(slowest))
         slow = [speed for speed in self.speeds if speed <= EQUAL_SPEED]
         counted("2", "falls at 1 and below", ["individual"], slow)
         beside("3a", "one pursuer has most captures", "mutual", "largest", "largest floor", at)
-        for name in ("Fair-E", "Fair-E" + BY_NUMBER):
+        for name in by_place:
             if name in self.arms:
                 beside("3a", "1/3 each", name, "largest", "largest floor", at)
         beside("3b", "clearly unfair", "mutual", "corrected", "floor", self.from_up(FALLING))
         beside("3b", "less unfair", "mutual", "corrected", "floor", self.slow)
-        for name in ("Fair-E", "Fair-E" + BY_NUMBER):
+        for name in by_place:
             if name in self.arms:
                 beside("3b", "about 0 everywhere", name, "corrected", "floor", self.speeds)
-        counted("3c", "falls steeply", ["Fair-E", "Fair-E" + BY_NUMBER], self.slow)
+        counted("3c", "falls steeply", by_place, self.slow)
         counted("3c", "does not fall", ["mutual"], self.slow)
-        strong = [name for name in ("Fair-ER 1", "Fair-ER 1" + BY_NUMBER) if name in self.arms]
+        strong = [name for name in reversed([*STRONG.values()]) if name in self.arms]
         weak = [name for of in self.penalised.values() for name in of if name not in strong]
         counted("4", "lambda up to 0.5: between mutual and Fair-E", weak, self.slow)
         counted("4", "lambda 1: below Fair-E", strong, self.slow)
@@ -480,8 +483,8 @@ class Sections(study.Report[Scale]):
         trainings = {name: training_of(self.scale, name, 0) for name in names}
         plain_first = sorted(names, key=lambda name: trainings[name].form != "plain")
         for name, title in product(plain_first, PULLS.values()):
-            if any(of.startswith(f"{title}@") for row in self.arms[name].rows for of in row.numbers):
-                own, curve = trainings[name], self.arms[name].curve(title)
+            own, curve = trainings[name], self.arms[name].curve(title)
+            if curve.times.size:
                 plain = own.form == "plain"  # otherwise values have another unit
                 scale = own.reward_scale if plain and title == PULLS["train/fairness_weight"] else 1.0
                 panel = panels.setdefault(title if plain else f"{title}, {own.form}", {})

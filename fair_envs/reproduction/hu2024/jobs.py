@@ -28,7 +28,7 @@ from fair_envs.envs.epidemic import policies as epidemic
 from fair_envs.envs.lending import policies as lending
 from fair_envs.evaluation import Policy, VectorEnv
 from fair_envs.evaluation.deciders import Always
-from fair_envs.experiments.jobs import Job, read_cell
+from fair_envs.experiments.jobs import Job, read_cell, write_arrays
 from fair_envs.reproduction.hu2024.allocator import SameUnits
 from fair_envs.reproduction.hu2024.lender import ClosingLender
 from fair_envs.reproduction.hu2024.processes import ENV_IDS, MassagedPolicy, World, watch
@@ -345,7 +345,7 @@ class ScriptedCell(Job):
             parameters={},
             rng=rng,
         )
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        write_arrays(part, arrays)
         return {"seconds": time.process_time() - started}
 
 
@@ -367,6 +367,11 @@ class LearnedCell(Job):
     steps: int
     most_probable: bool = False
 
+    @property
+    def seed(self) -> int:
+        """The seed of the training."""
+        return self.training.seed
+
     def work(self, part: Path) -> Mapping[str, Any]:
         """Write the results of the tests and of the training, and return the CPU time of both."""
         started = time.process_time()
@@ -376,7 +381,7 @@ class LearnedCell(Job):
             arrays |= {BEHIND + name: value for name, value in self.test(model, shield=True).items()}
         if self.most_probable:
             arrays |= {MOST_PROBABLE + name: value for name, value in self.test(model, most_probable=True).items()}
-        np.savez_compressed(part / "arrays.npz", **arrays)  # type: ignore[arg-type]
+        write_arrays(part, arrays)
         return {"seconds": time.process_time() - started}
 
     def _trained(self) -> tuple[Any, Mapping[str, NDArray[Any]]]:
@@ -426,7 +431,7 @@ class ProcessResult(NamedTuple):
 
 def read_process(folder: Path) -> ProcessResult:
     """Return the result in a cell's folder."""
-    record, arrays = read_cell(folder, "arrays.npz")
+    record, arrays = read_cell(folder)
     parts = {
         prefix: {name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)}
         for prefix in (BEHIND, MOST_PROBABLE, TRAINING)

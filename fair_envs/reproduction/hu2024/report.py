@@ -15,7 +15,7 @@ import numpy as np
 
 from fair_envs.assessment import plots
 from fair_envs.experiments import figures, tables
-from fair_envs.experiments.seeds import AT, Arm, Curve
+from fair_envs.experiments.seeds import Arm, Curve
 from fair_envs.experiments.tables import listed
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.metrics.inference import fisher, holm, p_value, shown
@@ -59,7 +59,7 @@ from fair_envs.reproduction.hu2024.numbers import (
 )
 from fair_envs.reproduction.hu2024.processes import World
 from fair_envs.reproduction.hu2024.published import PLOTTED
-from fair_envs.reproduction.hu2024.tuning import TuningReport
+from fair_envs.reproduction.hu2024.tuning import UTILITIES, TuningReport
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Size
 
 FIGURES: Mapping[World, str] = {"lending": "Fig. 1", "attention": "Fig. 3", "epidemic": "Fig. 4"}
@@ -70,7 +70,7 @@ UTILITY: Mapping[World, str] = {
 }
 LITTLE = 10.0  # a loss up to this percentage of the utility counts as little; our choice, the paper gives none
 BELOW = 0.1  # the paper's words: short-term unfairness "below 0.1"
-SHIELDED, MOST_PROBABLE = " behind its shield", ", likeliest actions"
+SHIELDED, UNDRAWN = " behind its shield", ", likeliest actions"
 WAYS: Mapping[str, str] = {
     "as plotted": "{}, as plotted",
     "sound": "{}",
@@ -91,8 +91,8 @@ FORMS: Mapping[str, tuple[str, str]] = {PRINTED: (AS_PRINTED, ""), CODED: (AS_CO
 
 The paper's PPO and A-PPO have no printed scaling; those as coded are compared with each other.
 """
+ENDINGS = {method: FORMS[method][0] for method in (PRINTED, REPAIRED)}
 
-UTILITIES: Mapping[World, str] = {"lending": "profit", "attention": "utility", "epidemic": "utility"}
 LOST: Mapping[World, str] = {"lending": "Profit", "attention": "Reward", "epidemic": "People who are not infected,"}
 CLOSE = 0.1  # relative difference from a value read from a figure that counts as the same
 RUNAWAY = 5.0  # incidents a step and place above which rates have run away; fixed when three of the seeds had been run
@@ -163,7 +163,7 @@ class Report(study.Report[Scale]):
         for key, arm in self.arms.items():
             if key.world == world:
                 found[key.label] = arm
-                for ending, prefix in ((SHIELDED, SHIELD), (MOST_PROBABLE, LIKELIEST)):
+                for ending, prefix in ((SHIELDED, SHIELD), (UNDRAWN, LIKELIEST)):
                     if prefix + "short" in arm.names:
                         found[key.label + ending] = arm.part(prefix)
         return found
@@ -289,7 +289,7 @@ class Report(study.Report[Scale]):
                 bounds=(0,),
                 numbers={
                     method: {str(world): {"": change(world, own)} for world in WORLDS}
-                    for method, own in {PRINTED: AS_PRINTED, REPAIRED: ""}.items()
+                    for method, own in ENDINGS.items()
                 },
                 one_unit=False,
             ),
@@ -375,7 +375,7 @@ class Report(study.Report[Scale]):
         """Return what was run, and what the numbers mean."""
         weights = ", ".join(f"{world} {weight:g}" for world, weight in PAPER_WEIGHTS.items())
         return (
-            f"Each arm has {self.scale.seeds} training seeds. Each training has test episodes of its own, which arms "
+            f"The study has {self.seeds}. Each training has test episodes of its own, which arms "
             "with the same seed share. Brackets hold 95 % intervals over training seeds; for policies without "
             "training, over sets of test episodes. Arms are compared with Welch's t. It ignores the shared episodes, "
             "and is rather too wide for that reason.\n\n"
@@ -399,7 +399,7 @@ class Report(study.Report[Scale]):
     def sizes(self) -> list[Size]:
         """Return our scale beside the paper's."""
         s, paper = self.scale, SCALES["full"]
-        found = [Size("training seeds of an arm", s.seeds, 1)]
+        found = [Size("training seeds of an arm", self.most_seeds, 1)]
         for world in WORLDS:
             found += [
                 Size(f"{world}: steps of a training", s.steps[world], paper.steps[world]),
@@ -453,7 +453,7 @@ class Report(study.Report[Scale]):
         rows: list[list[tables.Cell]] = []
         for world in WORLDS:
             columns = ("short", "long", UTILITIES[world])
-            for method, own in {PRINTED: AS_PRINTED, REPAIRED: ""}.items():
+            for method, own in ENDINGS.items():
                 whole, regulariser = self.arm(world, "F-PPO" + own), self.arm(world, "F-PPO-L" + own)
                 altered = tables.show(whole.estimate(TRAINED + "altered"), digits=2)
                 for words, one, other, share in (
@@ -658,7 +658,7 @@ class Report(study.Report[Scale]):
 
     def _exchange(self) -> Iterator[Picture]:
         for world in WORLDS:
-            arms = {name: arm for name, arm in self.of(world).items() if not name.endswith(MOST_PROBABLE)}
+            arms = {name: arm for name, arm in self.of(world).items() if not name.endswith(UNDRAWN)}
             arms = {name: arm for name, arm in arms.items() if not name.startswith("F-PPO" + AS_CODED)}
             figures.exchange_plot(
                 {
@@ -690,12 +690,8 @@ class Report(study.Report[Scale]):
 
 def curves(arms: Mapping[Label, Arm], name: str) -> dict[Label, Curve]:
     """Return the curves of the arms for which they are defined somewhere; in very short tests they may not be."""
-    start = name + AT
-    return {
-        label: arm.curve(name)
-        for label, arm in arms.items()
-        if any(number.startswith(start) for row in arm.rows for number in row.numbers)
-    }
+    found = {label: arm.curve(name) for label, arm in arms.items()}
+    return {label: curve for label, curve in found.items() if curve.times.size}
 
 
 def without_empty(panels: Mapping[str, dict[Label, Curve]]) -> dict[str, dict[Label, Curve]]:

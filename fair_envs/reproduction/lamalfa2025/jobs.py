@@ -15,7 +15,7 @@ from fair_envs.baselines.training import Training
 from fair_envs.envs.harvest.params import Observation
 from fair_envs.envs.harvest.rules import STAY
 from fair_envs.evaluation import Policy, RandomPolicy, as_policy, scripted
-from fair_envs.experiments.jobs import Job
+from fair_envs.experiments.jobs import Job, write_arrays
 from fair_envs.reproduction.experiment import Cell, played_arrays, read_result
 from fair_envs.reproduction.measures import numbers
 
@@ -167,7 +167,7 @@ class UntrainedCell(Job):
         started = time.process_time()
         rules = fair_envs.make_rules("FairHarvest-v0", **self.parameters)
         arrays = played_arrays(self._policy(rules), rules, episodes=self.episodes, seed=self.seed)
-        np.savez_compressed(part / "arrays.npz", **arrays, learning=np.zeros((0, 3)))  # type: ignore[arg-type]
+        write_arrays(part, {**arrays, "learning": np.zeros((0, 3))})
         return {"seconds": time.process_time() - started}
 
     def _policy(self, rules: Any) -> Policy:
@@ -182,10 +182,7 @@ class UntrainedCell(Job):
 
 
 def cells(scale: Scale) -> dict[Point | str, list[Cell] | list[UntrainedCell]]:
-    """Return the study's cells: each arm, and each policy without training, with its seeds.
-
-    The first seeds of all arms come before the later ones if the cells are run in the order of `in_order`.
-    """
+    """Return the study's cells: each arm, and each policy without training, with its seeds."""
     found: dict[Point | str, list[Any]] = {}
     for name in UNTRAINED:
         found[name] = [untrained(scale, name, seed) for seed in range(scale.seeds)]

@@ -73,6 +73,7 @@ class Report(study.Report[Scale]):
     """The tables, figures and verdicts of the study; the keys of the arms are points, or names of policies."""
 
     paper = "lamalfa2025"
+    timed = " of training"
     scales = SCALES
 
     # --------------------------------------------------------------------------------------------- arms
@@ -125,20 +126,22 @@ class Report(study.Report[Scale]):
             self._alike(),
         ]
 
-    def _claim(self, measured: Measured, test: Test, *, every: bool = False, **words: str) -> Claim:
+    def _claim(self, measured: Measured, test: Test, *, every: bool | None = None, **words: str) -> Claim:
         """Return a claim whose test is made in each panel, for each method.
 
         Args:
             measured: The numbers.
             test: The test.
-            every: Whether the claim is about every point of the paper's grid.
+            every: Whether the claim is about every point of the paper's grid, or about some point of it; None: it names
+                its points.
             words: The other fields of the claim.
         """
         claim = Claim.tested(measured, test, **words)
-        if not every or self._whole_grid:
+        if every is None or self._whole_grid:
             return claim
         partial = {
-            method: {panel: on_a_part(one) for panel, one in of.items()} for method, of in claim.outcomes.items()
+            method: {panel: on_a_part(one, every=every) for panel, one in of.items()}
+            for method, of in claim.outcomes.items()
         }
         return replace(claim, outcomes=partial)
 
@@ -174,6 +177,7 @@ class Report(study.Report[Scale]):
         return self._claim(
             self._reductions("dp", (50,)),
             lambda found: somewhere_above(found, 50),
+            every=False,
             text="Fair-PPO reduces demographic disparity by up to 50 to 60 %.",
             evidence="A reduction alone says little, because doing nothing (`stay`) reduces the disparity by 100 %. "
             f"The change of each group's reward at (1, 1), our repair: {prices}.",
@@ -361,8 +365,8 @@ class Report(study.Report[Scale]):
             f"Harvest with 40 agents and episodes of {s.horizon} steps. Half of the agents have the sensitive "
             "attribute: they act in every second step. N: agents at full speed; S: agents at half speed. Each group "
             "has its own networks. Two observations: `ten` (ten numbers, as in the published code) and `extended` "
-            f"(also the four neighbouring cells, and the agent's own timing). Each arm has {s.seeds} training seeds, "
-            f"and each training has {s.episodes} test episodes of its own. Brackets hold 95 % intervals over "
+            f"(also the four neighbouring cells, and the agent's own timing). The study has {self.seeds}, and "
+            f"each training has {s.episodes} test episodes of its own. Brackets hold 95 % intervals over "
             "training seeds. Arms are compared with Welch's t, prices and reductions with its delta method, and "
             "nothing is paired.\n\n"
             "**Methods.** *As printed* is the mode `paper_literal`: the printed loss, differentiated automatically. "
@@ -392,11 +396,11 @@ class Report(study.Report[Scale]):
         s = self.scale
         example = cell(s, Point("ten", "dp", "shaped", *PPO), 0)
         return [
-            Size("training seeds of an arm", s.seeds, None),
+            Size("training seeds of an arm", self.most_seeds, None),
             Size("agent steps of a training", s.steps, EPISODES * HORIZON * AGENTS),
             Size("training episodes", round(s.steps / AGENTS / s.horizon), EPISODES),
             Size("steps of an episode", s.horizon, HORIZON),
-            Size("test episodes of an arm", s.episodes * s.seeds, EPISODES),
+            Size("test episodes of an arm", s.episodes * self.most_seeds, EPISODES),
             Size("gradient steps of a training", _updates(example.training), EPISODES * UPDATES),
             Size("points of the grid, repaired", sum(map(len, s.points.values())), len(PENALTIES) * GRID_POINTS),
             Size("points of the grid, as printed", sum(map(len, s.printed.values())), len(PENALTIES) * GRID_POINTS),
@@ -660,7 +664,7 @@ class LongerReport(Report):
     def limitations(self) -> str:
         """Return what the runs cannot show."""
         return (
-            f"* {self.scale.seeds} seeds, and one penalty.\n"
+            f"* There are {self.seeds}, and one penalty.\n"
             "* The trainings still have fewer steps than the paper's. Whether more of them would change the answer is "
             "not known; see the rise in the second half."
         )
