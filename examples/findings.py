@@ -200,5 +200,7 @@ def main(name: str) -> dict[str, Any]:
 if __name__ == "__main__":
     if len(sys.argv) == 2 and sys.argv[1] in FINDINGS:
         main(sys.argv[1])
+    elif len(sys.argv) > 1:
+        sys.exit(f"name must be one of {', '.join(FINDINGS)}, got {' '.join(sys.argv[1:])!r}")
     else:
         print("\n".join(f"{name}: {(own.__doc__ or '').splitlines()[0]}" for name, own in FINDINGS.items()))

@@ -540,8 +540,8 @@ for _task in (
         rate=TRUE_POSITIVE,
         scripted=("correct", "graduates", "random-rate", "alternate"),
         caution="With the default parameters, hiring everyone with a degree (graduates) has no gap and earns more than "
-        "PPO on the leaderboard. The gap is about qualified applicants: of all applicants, foreign men are then hired "
-        "less often.",
+        "PPO on the leaderboard. The gap is about qualified applicants: of all applicants, it hires 58 % of the "
+        "foreign men and 68 to 70 % of the others.",
     ),
     Task(
         env_id="FairFraud-v0",
@@ -551,8 +551,10 @@ for _task in (
         rate=TRUE_NEGATIVE,
         scripted=("always", "random-rate", "above-amount"),
         caution="With the default parameters, letting every payment through (always) has no gap and earns more than "
-        "PPO on the leaderboard. The noise floor is for payments that are judged individually: a policy that judges "
-        "all payments of a card alike has larger gaps by chance, so that a small gap above the floor can be chance.",
+        "PPO on the leaderboard, but all frauds then go through, too. (In the rate of the groups, *selected* means "
+        "checked, and *unqualified* a genuine payment.) The noise floor is for payments that are judged individually: "
+        "a policy that judges all payments of a card alike has larger gaps by chance, so that a small gap above the "
+        "floor can be chance.",
     ),
     Task(
         env_id="FairLending-v0",

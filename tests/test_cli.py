@@ -1174,7 +1174,7 @@ def test_a_verification_fails_if_a_bit_differs(
 
     numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
     versions = "made by commit c; here commit d"
-    found = board.Verified("FairLending-v0/ppo/0", same, "a", "b", numbers, "fair-envs train", versions=versions)
+    found = board.Verified("FairLending-v0/ppo/0", same, "a", "b", numbers, versions=versions)
     monkeypatch.setattr(board, "verify", lambda row, out, retrain: found)
     said = Said("leaderboard", "verify", "FairLending-v0/ppo/0")
     assert said.code == code and words in said.flat
@@ -1186,7 +1186,7 @@ def test_an_entry_without_a_result_is_told_what_to_store(tmp_path: Path, monkeyp
     from fair_envs.leaderboard import board
 
     numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
-    monkeypatch.setattr(board, "verify_entry", lambda folder: board.Verified("mine", False, "?", "abc", numbers))
+    monkeypatch.setattr(board, "verify_entry", lambda folder, out: board.Verified("mine", False, "?", "abc", numbers))
     said = Said("leaderboard", "verify", str(tmp_path))
     assert said.code == 0 and 'put "abc" into entry.json' in said.flat
 
@@ -1198,17 +1198,14 @@ def test_mistakes_of_the_leaderboard_are_named() -> None:
         assert "folder must be that of a leaderboard" in mistake("leaderboard", *words)
 
 
-def test_the_module_of_an_entry_is_found_if_it_is_named(empty_folder: Path) -> None:
+def test_the_module_of_an_entry_is_found_if_the_entry_is_trusted(empty_folder: Path) -> None:
     pytest.importorskip("stable_baselines3")
     given = {"task": "FairLending-v0", "name": "mine", "policy": "my_rules:lend", "result": "?"}
     (empty_folder / "mine").mkdir()
     (empty_folder / "mine" / "entry.json").write_text(json.dumps(given))
     (empty_folder / "my_rules.py").write_text("x = 1")
-    said = mistake("leaderboard", "verify", "mine")
-    assert (
-        "No module named 'my_rules'; to find it in the current folder, name it on the command line: fair-envs" in said
-    )
-    assert "has no attribute 'lend'" in mistake("--import", "my_rules", "leaderboard", "verify", "mine")
+    assert "pass --trust" in mistake("leaderboard", "verify", "mine")
+    assert "has no attribute 'lend'" in mistake("--trust", "leaderboard", "verify", "mine")
 
 
 @pytest.mark.parametrize(("lower", "code"), [(True, 0), (False, 1)])

@@ -94,10 +94,14 @@ def report(
         list[Path] | None,
         typer.Option(metavar="FOLDER", help="Verify this entry from outside and include it; may be repeated."),
     ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Show only this method and the controls; may be repeated.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds to show; default: all.", min=1)] = None,
     progress: ShowProgress = True,
 ) -> None:
     """Write the page of a leaderboard: the answer, scores, controls, tables, figures and data."""
-    write_page(folder, out or folder, entries=entry or (), progress=progress)
+    write_page(folder, out or folder, methods=method or (), seeds=seeds, entries=entry or (), progress=progress)
 
 
 def write_page(
@@ -137,15 +141,17 @@ def verify(
         bool, typer.Option("--retrain", help="Train the policy again instead of playing the stored one.")
     ] = False,
 ) -> None:
-    """Play the policy of a row again, and compare its result with the stored one to the bit."""
+    """Play the policy of a row again, and compare its result with the stored one to the bit.
+
+    An entry is played in the test episodes of the leaderboard in --out, or of the scale small if there is none.
+    """
     from fair_envs.leaderboard import board
 
-    found = board.verify_entry(Path(row)) if Path(row).is_dir() else board.verify(row, out, retrain=retrain)
+    entry = Path(row).is_dir()
+    found = board.verify_entry(Path(row), out) if entry else board.verify(row, out, retrain=retrain)
     played = "trained and played again" if found.trained else "played again"
-    if found.command:
-        typer.echo(f"the same with: {found.command}")
-    for name in ("performance", "gap", "noise"):
-        typer.echo(f"{name}: {found.numbers[name]:.7g}")
+    for name, number in found.shown.items():
+        typer.echo(f"{name}: {number:.7g}")
     if found.stored == UNKNOWN:
         typer.echo(f'{found.row}: no result is stored yet; put "{found.found}" into {board.ENTRY}')
         return

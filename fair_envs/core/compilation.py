@@ -33,6 +33,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
 from numba.core.registry import CPUDispatcher
@@ -139,19 +140,14 @@ class _Kernel(CPUDispatcher):
 
     def compile(self, sig: Any) -> Any:
         """Return the machine code for a signature."""
-        collecting, waiting = gc.isenabled(), Timer(max(PATIENCE - sum(_seconds), 0), announce)
-        began, loaded = time.monotonic(), sum(self.stats.cache_hits.values())
-        waiting.daemon = True
-        waiting.start()
+        collecting = gc.isenabled()
         gc.disable()
         try:
-            compiled = super().compile(sig)
+            with event.install_listener("numba:compile", _Patience(self)):
+                compiled = super().compile(sig)
         finally:
-            waiting.cancel()
             if collecting:
                 gc.enable()
-        if sum(self.stats.cache_hits.values()) == loaded:
-            _seconds.append(time.monotonic() - began)
         self._set_environments()
         return compiled
 
@@ -161,6 +157,26 @@ class _Kernel(CPUDispatcher):
         for result in overloads.values():
             for environment in result._find_referenced_environments():
                 result.library.codegen.set_env(environment.env_name, environment)
+
+
+class _Patience(event.Listener):
+    """Announces the compilation of a kernel if it, with earlier ones, takes long; loading from disk is none."""
+
+    def __init__(self, kernel: _Kernel) -> None:
+        self._kernel = kernel
+
+    def on_start(self, of: Any) -> None:
+        """Begin to wait; rules that are compiled into the kernel have events of their own."""
+        if of.data["dispatcher"] is self._kernel:
+            self._began, self._timer = time.monotonic(), Timer(max(PATIENCE - sum(_seconds), 0), announce)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, of: Any) -> None:
+        """Stop waiting."""
+        if of.data["dispatcher"] is self._kernel:
+            self._timer.cancel()
+            _seconds.append(time.monotonic() - self._began)
 
 
 def announce() -> None:

@@ -94,15 +94,15 @@ def read_rows(path: Path) -> list[SeedRow]:
         columns = [name for name in TEXTS if name in frame or name not in OPTIONAL]
         texts = frame[columns].fillna("").to_dict("records")
         numbers = frame.drop(columns=columns).astype(float).to_dict("records")
+        found = []
+        for text, own in zip(texts, numbers, strict=True):
+            seed, seconds = int(own.pop("seed")), own.pop("seconds")
+            defined = {str(name): value for name, value in own.items() if not np.isnan(value)}
+            found.append(SeedRow(**text, seed=seed, seconds=seconds, numbers=defined))
     except FileNotFoundError:
         raise
     except Exception as error:  # damaged archives and tables raise many kinds of errors
         raise damaged(file, f"it is not a table of seeds ({type(error).__name__}: {first_line(error)})") from error
-    found = []
-    for text, own in zip(texts, numbers, strict=True):
-        seed, seconds = int(own.pop("seed")), own.pop("seconds")
-        defined = {str(name): value for name, value in own.items() if not np.isnan(value)}
-        found.append(SeedRow(**text, seed=seed, seconds=seconds, numbers=defined))
     return found
 
 

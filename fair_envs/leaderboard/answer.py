@@ -13,6 +13,7 @@ from fair_envs.leaderboard.jobs import ArmKey
 from fair_envs.leaderboard.scores import LEARNED, Dominated, Levelling, Score, TaskBoard
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
+from fair_envs.metrics.inference import shown
 from fair_envs.tasks import task_of
 
 FEW = 4  # methods that are named where several are close
@@ -79,11 +80,12 @@ class Answer:
             f"{tables.markdown(header, rows)}\n\n"
             "By means over seeds. No rule here knows the truth about people. *Best trained policy*: on tasks without "
             "scores, the one with the highest performance, whatever its gap. *Match*: about its performance and gap, "
-            "or better ones. *Gain*: performance above random, and whether the best rule's is shown to be larger. "
-            "*Dominates*: the number of trained policies (methods and strengths) that the rule equals or beats in "
-            "performance and in the rate of every group; in brackets, those for which it is shown to perform better. "
+            "or better ones, and does not clearly give the worst-off group less. *Gain*: performance above random, and "
+            "whether the best rule's is shown to be larger. *Dominates*: the number of trained policies (methods and "
+            "strengths) that the rule equals or beats in performance and in the rate of every group; in brackets, "
+            "those for which it is shown to perform better. "
             "The best rule and the best trained policy of a task are chosen on the test episodes in which they are "
-            "compared, so their numbers are a little too good."
+            "compared, so their numbers are a little too good, and other trained policies are often about as good."
         )
 
     # In short ---------------------------------------------------------------------------------------------------------
@@ -114,9 +116,10 @@ class Answer:
             "their mean counts as 0 and not as less."
         )
         yield f"**How sure is that?** {' '.join(self._sure())}"
+        tuned = ", with the strength that is best on each task," if score.strengths else ""
         yield (
-            f"**What does it cost?** Of PPO's gain over random, `{name}` keeps {_span(score, 'performance')}. Of PPO's "
-            f"gap above noise, it leaves {_span(score, 'unfairness')}."
+            f"**What does it cost?** Of PPO's gain over random, `{name}`{tuned} keeps {_span(score, 'performance')}. "
+            f"Of PPO's gap above noise, it leaves {_span(score, 'unfairness')}."
         )
         changes = {env_id: one.levels for env_id, one in score.of_tasks.items()}
         lost = {
@@ -128,7 +131,12 @@ class Answer:
             f"**Who pays?** With `{name}` instead of PPO, the worst-off group {_changed(changes, 'worst')}; the "
             f"best-off group {_changed(changes, 'best')} (95 % intervals over seeds, not corrected, of the rate that "
             "the task compares; wrong acceptances, for example, may not be in it)."
-            + (f" On tasks without scores, with at least one strength, {'; '.join(told)}." if told else "")
+            + (
+                f" On tasks without scores, with at least one strength, {'; '.join(told)} (with Holm's correction over "
+                "the strengths and groups of a task)."
+                if told
+                else ""
+            )
         )
 
     def _steady(self, name: str) -> str:
@@ -142,14 +150,15 @@ class Answer:
     def _without_scores(self) -> dict[str, dict[tuple[str, int], list[ArmKey]]]:
         """The strengths of the first method with which a side, a field of `Levelling`, gains (1) or loses (-1).
 
-        By task without scores.
+        By task without scores, with Holm's correction over the strengths and sides of a task.
         """
         found = {}
         for board in self.standing.boards:
-            if board.unscored and (arms := board.of(self._first)):
-                changes = {key: board.levelling(arm) for key, arm in arms.items()}
+            if board.unscored and (keys := board.of(self._first)):
+                changes = {(key, side): e for key in keys for side, e in board.levelling(key)._asdict().items()}
+                turned = {turn: shown(changes, 0, "greater" if turn > 0 else "less") for turn in TURNS}
                 found[board.env_id] = {
-                    (side, turn): [key for key, one in changes.items() if _turn(getattr(one, side)) == turn]
+                    (side, turn): [key for key in keys if (key, side) in turned[turn]]
                     for side, turn in product(Levelling._fields, TURNS)
                 }
         return found
@@ -201,7 +210,7 @@ class Answer:
         text = (
             f"{self._on([board for board in self.standing.boards if board.matched])}, a scripted rule or a constant "
             "action, which does not know the truth about people, matches the best trained policy in performance and "
-            "gap, or is better."
+            "gap, or is better, and does not clearly give the worst-off group less."
         )
         unscored = sum(bool(board.matched and board.unscored) for board in self.standing.boards)
         if unscored:

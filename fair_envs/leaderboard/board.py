@@ -29,20 +29,24 @@ from fair_envs.experiments.seeds import (
 )
 from fair_envs.leaderboard.jobs import (
     FLOOR,
+    RATE_OF,
     RUN,
     ArmKey,
+    Cell,
     PolicyCell,
     Scale,
     cells,
     evaluated,
     fingerprint,
+    learning,
     numbers_of,
     scales,
     stored_numbers,
     unit_cells,
 )
 from fair_envs.registration import TABLE as IDS
-from fair_envs.support.files import read_json
+from fair_envs.support.files import read_json, writing
+from fair_envs.support.imports import refuse_stored_paths
 from fair_envs.support.parameters import PositiveInt, checked, meant
 
 ENTRY = "entry.json"  # of a folder from outside
@@ -84,20 +88,23 @@ def run(
         FileExistsError: The folder exists and ``resume`` is False.
     """
     check_engine(engine, jobs)
-    groups = cells(scaled(scale, tasks=tasks, methods=methods, seeds=seeds))
-    known = {**cells(scaled(scale, seeds=seeds)), **groups} if merge_from else {}  # also of tasks that are not run now
+    groups = cells(part_of_scale(scale, tasks=tasks, methods=methods, seeds=seeds))
+    known = (
+        {**cells(part_of_scale(scale, seeds=seeds)), **groups} if merge_from else {}
+    )  # also of tasks that are not run now
     rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=known)
     begin(out, scale=scale)
-    filled = fill(
-        rows,
-        groups,
-        stored_numbers,
-        out,
-        batch=lambda key: key.env_id,
-        engine=engine,
-        jobs=jobs,
-        progress=progress,
-    )
+    with writing(out):
+        filled = fill(
+            rows,
+            groups,
+            stored_numbers,
+            out,
+            batch=lambda key: key.env_id,
+            engine=engine,
+            jobs=jobs,
+            progress=progress,
+        )
     return {f"{arm}/{seed}": error for (arm, seed), error in filled.failed.items()}
 
 
@@ -117,10 +124,11 @@ def measure_units(
         FailedCellsError: A training failed.
         ValueError: A training was too short to measure anything.
     """
-    groups = unit_cells(scaled(scale))
+    groups = unit_cells(part_of_scale(scale))
     rows = stored_rows(out, scale=scale, resume=True, merge_from=(), groups=groups)
     begin(out, scale=scale)
-    filled = fill(rows, groups, stored_numbers, out, engine=engine, jobs=jobs, progress=progress)
+    with writing(out):
+        filled = fill(rows, groups, stored_numbers, out, engine=engine, jobs=jobs, progress=progress)
     if filled.failed:
         raise FailedCellsError(
             {key: error for (key, _), error in filled.failed.items()}, sum(map(len, groups.values()))
@@ -135,7 +143,9 @@ def measure_units(
     return found
 
 
-def scaled(scale: str, *, tasks: Sequence[str] = (), methods: Sequence[str] = (), seeds: int | None = None) -> Scale:
+def part_of_scale(
+    scale: str, *, tasks: Sequence[str] = (), methods: Sequence[str] = (), seeds: int | None = None
+) -> Scale:
     """Return a scale with some of its tasks, methods and seeds.
 
     Raises:
@@ -173,19 +183,33 @@ def arms_in(out: Path, *, methods: Sequence[str] = (), seeds: int | None = None)
     """
     rows = _rows_in(out)
     covering = _covering(out, rows)
-    chosen = scaled((out / BEGUN).read_text(), methods=methods, seeds=covering.seeds if seeds is None else seeds)
+    chosen = part_of_scale((out / BEGUN).read_text(), methods=methods, seeds=covering.seeds if seeds is None else seeds)
     groups = cells(chosen)
-    identities = places_of(groups)
     found: dict[ArmKey, dict[int, SeedRow]] = {key: {} for key in groups}
-    for row in rows:
-        if row.job in identities:
-            own = found[ArmKey.parsed(row.arm)]
-            if row.seed in own:
-                raise ValueError(
-                    f"the table must have one row for each seed of an arm, got two of {row.arm}/{row.seed}"
-                )
-            own[row.seed] = row
+    for (key, seed), row in _placed(rows, groups).items():
+        found[key][seed] = row
     return {key: Arm(str(key), [own[seed] for seed in sorted(own)]) for key, own in found.items() if own}
+
+
+def _placed(rows: Sequence[SeedRow], groups: Mapping[ArmKey, Sequence[Cell]]) -> dict[tuple[ArmKey, int], SeedRow]:
+    """Return the rows of some cells by their arm and seed; rows of other cells are left out.
+
+    Raises:
+        ValueError: A row is not named like its cell, or two rows are of the same seed of an arm.
+    """
+    places, found = places_of(groups), dict[tuple[ArmKey, int], SeedRow]()
+    for row in rows:
+        if row.job not in places:
+            continue
+        key, seed = places[row.job]
+        if (str(key), seed) != (row.arm, row.seed):
+            raise ValueError(
+                f"the table must name the row of the cell {row.job} {key}/{seed}, got {row.arm}/{row.seed}"
+            )
+        if (key, seed) in found:
+            raise ValueError(f"the table must have one row for each seed of an arm, got two of {row.arm}/{row.seed}")
+        found[key, seed] = row
+    return found
 
 
 def _rows_in(out: Path) -> list[SeedRow]:
@@ -241,11 +265,11 @@ class Verified(NamedTuple):
 
     Attributes:
         row: Name of the row.
-        same: Whether the exact result has the stored hash, and the numbers of the table are those of the result.
+        same: Whether the exact result has the stored hash, and all numbers of the row are those of the result. The CPU
+            time is not compared.
         stored: The hash of the result in the table.
         found: The hash of the result when the policy was played again.
         numbers: The columns of the leaderboard when the policy was played again.
-        command: The command that makes the same; "": there is none.
         trained: Whether the policy was trained again first.
         versions: Which version of the code made the stored row, and which one runs here; "": not from this package.
     """
@@ -255,9 +279,14 @@ class Verified(NamedTuple):
     stored: str
     found: str
     numbers: Mapping[str, float]
-    command: str = ""
     trained: bool = False
     versions: str = ""
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """The performance, the gap with its noise floor, and the rate of each group."""
+        names = ("performance", "gap", "noise", *(name for name in self.numbers if name.startswith(RATE_OF)))
+        return {name: self.numbers[name] for name in names}
 
 
 def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
@@ -273,22 +302,22 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
         ValueError: There is no such row, or its policy is not stored here.
         FileNotFoundError: The folder has no table.
     """
-    name, _, seed = row.rpartition("/")
+    name = row.rpartition("/")[0]
     if "/" not in name:
         raise ValueError(f"row must be TASK/METHOD[/STRENGTH]/SEED, or an existing folder of an entry, got {row!r}")
     rows = _rows_in(out)
-    known = {f"{own.arm}/{own.seed}": own for own in rows}
-    if row not in known:
-        alike = [one for one in known if one.startswith(f"{name}/")]
-        near = f"; there are {alike[0]} to {alike[-1]}" if alike else meant(row, known)
-        raise ValueError(f"row must be one of the table, such as {next(iter(known))}, got {row!r}{near}")
-    stored = known[row]
-    group = cells(_covering(out, rows)).get(ArmKey.parsed(name), [])
-    cell = group[int(seed)] if int(seed) < len(group) else None
-    if cell is None or cell.identity != stored.job:
-        raise ValueError(f"row must be made by a cell of this version, got {row} of the cell {stored.job}")
+    groups = cells(_covering(out, rows))
+    placed = {f"{key}/{seed}": (groups[key][seed], own) for (key, seed), own in _placed(rows, groups).items()}
+    if row not in placed:
+        if others := [own for own in rows if f"{own.arm}/{own.seed}" == row]:
+            raise ValueError(f"row must be made by a cell of this version, got {row} of the cell {others[0].job}")
+        alike = [one for one in placed if one.startswith(f"{name}/")]
+        near = f"; there are {alike[0]} to {alike[-1]}" if alike else meant(row, placed)
+        example = f", such as {next(iter(placed))}" if placed else ""
+        raise ValueError(f"row must be one of the table{example}, got {row!r}{near}")
+    cell, stored = placed[row]
     if isinstance(cell, PolicyCell):
-        return _compared(stored, row, cell.evaluation(), command=cell.command)
+        return _compared(stored, row, cell.evaluation())
     place = out / CELLS / cell.key / RUN
     if not retrain and not place.is_dir():
         raise ValueError(
@@ -299,16 +328,17 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
         again = Path(temporary) / RUN
         if retrain:
             cell.train(again)
-        found = cell.evaluation(again if retrain else place)
-    return _compared(stored, row, found, command=cell.command)._replace(trained=retrain)
+        played = again if retrain else place
+        return _compared(stored, row, cell.evaluation(played), trained=played)._replace(trained=retrain)
 
 
-def _compared(stored: SeedRow, row: str, found: Evaluation, *, command: str) -> Verified:
-    """Return whether a result is the stored one."""
-    numbers, hashed = numbers_of(found), fingerprint(found)
+def _compared(stored: SeedRow, row: str, found: Evaluation, *, trained: Path | None = None) -> Verified:
+    """Return whether a result, and the numbers of a training in its folder, are the stored ones."""
+    numbers = {**numbers_of(found), **({} if trained is None else learning(trained))}
+    hashed = fingerprint(found)
     rounded = {name: float(f"{value:.{DIGITS}g}") for name, value in numbers.items() if not np.isnan(value)}
-    same = stored.result == hashed and {name: stored.numbers.get(name) for name in rounded} == rounded
-    return Verified(row, same, stored.result, hashed, numbers, command, versions=_versions(stored))
+    same = stored.result == hashed and stored.numbers == rounded
+    return Verified(row, same, stored.result, hashed, numbers, versions=_versions(stored))
 
 
 def _versions(stored: SeedRow) -> str:
@@ -320,7 +350,8 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
     """Return an entry from outside: what its ``entry.json`` says, and the name of its policy for `evaluate`.
 
     ``entry.json`` has the fields ``task``, ``name``, ``policy`` and ``result``. ``policy`` is the name of a run's
-    folder inside the entry, whose weights are read without running code, or ``module:function``.
+    folder inside the entry, whose weights are read without running code, or ``module:function``, which is only imported
+    if the user trusts the entry, see `fair_envs.support.imports.trusting`.
 
     Raises:
         ValueError: A field is missing or wrong.
@@ -338,6 +369,7 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
         raise ValueError(f"task must be one of {', '.join(IDS)}, got {found['task']!r}{meant(found['task'], IDS)}")
     policy = found["policy"]
     if ":" in policy:
+        refuse_stored_paths({"policy": policy}, file=folder / ENTRY)
         return found, policy
     place = (folder / policy).resolve()
     if not place.is_relative_to(folder.resolve()) or not place.is_dir():
@@ -348,7 +380,7 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
 def play_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm, str]:
     """Play the policy of an entry from outside in the test episodes of a scale.
 
-    Reading weights runs no code. A function is imported, which runs its module: read it first.
+    Reading weights runs no code. A function is only imported if the user trusts the entry: read its module first.
 
     Args:
         folder: The entry's folder, see `entry`.
@@ -359,7 +391,7 @@ def play_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm, str]:
     """
     given, policy = entry(folder)
     key = ArmKey(given["task"], f"{given['name']} (entry)")
-    chosen = scaled(scale, tasks=[key.env_id])
+    chosen = part_of_scale(scale, tasks=[key.env_id])
     rows = []
     for seed in range(chosen.seeds):
         found = evaluated(key.env_id, policy, seed=seed, episodes=chosen.episodes(key.env_id), parameters={})
@@ -368,11 +400,17 @@ def play_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm, str]:
     return key, Arm(str(key), rows), given["result"]
 
 
-def verify_entry(folder: Path, *, scale: str = "small") -> Verified:
+def verify_entry(folder: Path, out: Path) -> Verified:
     """Play the policy of an entry from outside, see `play_entry`, and compare the result to the bit.
 
     The result is the hash of the results of all seeds' test episodes, and the numbers are their means.
+
+    Args:
+        folder: The entry's folder.
+        out: The folder of a leaderboard, in whose test episodes it is played; if there is none, in those of the scale
+            small.
     """
+    scale = (out / BEGUN).read_text() if (out / BEGUN).is_file() else "small"
     key, arm, stored = play_entry(folder, scale=scale)
     hashed = _hash_of(arm)
     numbers = {name: float(arm.values(name).mean()) for name in arm.names}

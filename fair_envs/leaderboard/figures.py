@@ -5,8 +5,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fair_envs.assessment.plots import BLUE, INK, PALE, dot_plot, save_figure, subplots
 from fair_envs.leaderboard.jobs import CONSTANT, RANDOM, REWARD_ONLY
 from fair_envs.leaderboard.rows import BOUND, Row
@@ -71,7 +69,7 @@ def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
     if limits is not None:
         axes.flat[0].set(**limits)
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
-    figure.supxlabel("gap between groups (0 is fair; grey: noise floor)")
+    figure.supxlabel("gap between groups (0 is fair; grey: noise floor of PPO)")
     figure.supylabel("performance")
     save_figure(figure, path)
 
@@ -89,8 +87,7 @@ def _draw_reference(axis: Any, board: TaskBoard, rows: Sequence[Row], limits: Li
         if own:
             look = {**LOOK, "markersize": 6, "markerfacecolor": "white", "label": label}
             axis.errorbar(**_bars(own), fmt=mark, color=INK, **look)
-    floors: list[Any] = [row.cells["noise floor"] for row in rows if row.key not in board.entries]
-    axis.axvspan(0, np.nanmean(floors), color="#eeeeee", zorder=0)
+    axis.axvspan(0, board.reward_only.values("noise").mean(), color="#eeeeee", zorder=0)
 
 
 def titled(method: str, rows: Sequence[Row], limits: Limits | None) -> str:

@@ -165,14 +165,6 @@ class TrainedCell(Job):
     given: Mapping[str, Any]
     episodes: int
 
-    @property
-    def command(self) -> str:
-        """The command that trains the same."""
-        options = " ".join(
-            f"--{name.replace('_', '-')} {value}" for name, value in self.given.items() if name != "parameters"
-        )
-        return f"fair-envs train {self.method} {self.env_id} {options}"
-
     def train(self, out: Path) -> None:
         """Train, and write the folder of the run."""
         train(self.method, self.env_id, self.given, out)
@@ -210,14 +202,6 @@ class PolicyCell(Job):
     seed: int
     episodes: int
     parameters: Mapping[str, Any]
-
-    @property
-    def command(self) -> str:
-        """The command that evaluates the same; "" for planted biases and constant policies."""
-        seed = first_test_seed(self.seed)
-        if self.policy in REJECTED or self.policy.startswith(CONSTANT):
-            return ""
-        return f"fair-envs evaluate {self.env_id} --policy {self.policy} --episodes {self.episodes} --seed {seed}"
 
     def evaluation(self) -> Evaluation:
         """Return the evaluation."""
@@ -476,7 +460,7 @@ def numbers_of(found: Evaluation) -> dict[str, float]:
 
 
 def fingerprint(found: Evaluation) -> str:
-    """Return a hash of every bit of the numbers of an evaluation, without the sections `LATER`."""
+    """Return a hash of every bit of the values of an evaluation, without the sections `LATER` and noise floors."""
     bits = [[*row.key, float(row.value).hex()] for row in found.rows if row.section not in LATER]
     return hashlib.sha256(json.dumps(bits).encode()).hexdigest()[:16]
 

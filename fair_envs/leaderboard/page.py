@@ -1,5 +1,6 @@
 """The leaderboard's page: the answer first, then scores, controls, and a table and a picture for each task."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from fair_envs.assessment.facts import measured
 from fair_envs.experiments import tables
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, SeedRow, made_by, read_rows, write_rows
 from fair_envs.leaderboard.answer import Answer, arm_text, as_code, strength_text
-from fair_envs.leaderboard.board import Coverage, arms_in, coverage, scaled, verified_entry
+from fair_envs.leaderboard.board import Coverage, arms_in, coverage, part_of_scale, verified_entry
 from fair_envs.leaderboard.controls import Control, check, controls
 from fair_envs.leaderboard.figures import draw_scores, draw_task, draw_tasks
 from fair_envs.leaderboard.jobs import (
@@ -38,7 +39,7 @@ from fair_envs.leaderboard.scores import (
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics import Estimate
 from fair_envs.registration import TABLE as IDS
-from fair_envs.support.files import write_json
+from fair_envs.support.files import replace_file, write_json
 from fair_envs.support.progress import progress_bar
 from fair_envs.tasks import task_of
 
@@ -53,16 +54,16 @@ AREAS_CAPTION = (
     "not."
 )
 CHANGES_CAPTION = (
-    "How the rates of the worst-off and of the best-off group change, compared with reward-only PPO, at the strength "
-    "that is best on the task; with 95 % intervals over seeds, not corrected for their number. In the table below: "
-    "worst-off / best-off, bold if the interval excludes 0. If the best-off group loses and the worst-off group does "
-    "not gain, a method levels down."
+    "How the rates of the worst-off and of the best-off group change, compared with reward-only PPO and *ppo again* "
+    "together, at the strength that is best on the task; with 95 % intervals over seeds, not corrected for their "
+    "number. In the table below: worst-off / best-off, bold if the interval excludes 0. If the best-off group loses "
+    "and the worst-off group does not gain, a method levels down."
 )
 TASK_CAPTION = (
     "Better is up (performance) and to the left (a smaller gap). Blue: a method, with a larger dot for a greater "
-    "strength and 95 % intervals over seeds; pale: the other methods. Diamond: reward-only PPO. Grey: gaps that chance "
-    "gives. On tasks with scores, the axes are zoomed in around PPO: titles count the strengths outside, and rules "
-    "outside are not drawn."
+    "strength and 95 % intervals over seeds; pale: the other methods. Diamond: reward-only PPO. Grey: the noise "
+    "floor of PPO, the gap if the memberships in groups are shuffled. On tasks with scores, the axes are zoomed in "
+    "around PPO: titles count the strengths outside, and rules outside are not drawn."
 )
 PASSED = {True: "yes", False: "**no**", None: "not applicable"}
 
@@ -139,11 +140,12 @@ class Page:
         out.mkdir(parents=True, exist_ok=True)
         if elsewhere:
             write_rows(out / TABLE, rows)
-            (out / BEGUN).write_text(self.scale)
-        write_json(out / "scores.json", self.as_dict())
+            replace_file(out / BEGUN, self.scale.encode())
+        text = "\n\n".join(self.parts()) + "\n"
         self.draw(out, progress=progress)
+        write_json(out / "scores.json", self.as_dict())
         path = out / PAGE
-        path.write_text("\n\n".join(self.parts()) + "\n")
+        replace_file(path, text.encode())
         return path
 
     def _check_folder(self, out: Path, rows: Iterable[SeedRow]) -> None:
@@ -232,6 +234,16 @@ class Page:
             yield learned_from(board)
         yield "## How it was made"
         yield self.made()
+        yield "## Add your policy"
+        yield (
+            "A folder with a file `entry.json` is an entry: `"
+            + json.dumps({"task": next(iter(IDS)), "name": "my rule", "policy": "my_rules:decide", "result": "?"})
+            + "`. The policy is a function, or the folder of a run inside the entry. `fair-envs --trust leaderboard "
+            "verify FOLDER --out TABLE`, with the folder of this table, plays it in its test episodes, and prints the "
+            "rates of the groups and the result to put in place of the question mark (`--trust` imports the function; "
+            "a run needs no trust). `fair-envs leaderboard report TABLE --entry FOLDER --out PAGE` verifies it again, "
+            "and writes a page with it."
+        )
 
     def lines(self) -> list[str]:
         """Return what must be said before the results, and the answer."""
@@ -329,8 +341,8 @@ class Page:
         rows: dict[ArmKey, list[tables.Cell]] = {}
         for one in found:
             key, board = one.key, boards[one.key.env_id]
-            base = board.reward_only
-            own, usual = (arm.values("performance").mean() for arm in (board.arms[key], base))
+            base = board.usual
+            own, usual = (arm.values("performance").mean() for arm in (board.arms[key], board.reward_only))
             told = [key.name, key.env_id, strength_text(key.strength), f"{own:.4g} ({usual:.4g})"]
             told += [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]
             rates = [base.estimate("worst"), one.levels.worst, base.estimate("best"), one.levels.best]
@@ -361,14 +373,16 @@ class Page:
             "with the highest areas, as rliable defines it. It was planned as the main score. The mean took its place "
             "later, because an interquartile mean hides a task on which a method fails.\n"
             "* *Better than PPO*: probability that a run has a larger area (0.5: none is better).\n"
-            "* *Less than the first*: the first method's area minus this one's, on the tasks of both, with a normal "
+            "* *Less than the first*: the first method's area minus this one's, on the tasks of both, with Student's "
             "interval and Bonferroni's correction for all pairs of methods.\n"
             "* *A rule matches it*: see the marks below. *Strengths*: the best ones, with the number of tasks.\n"
             "* *The best-off and the worst-off group* are those of each seed, in the unit of the task's rate.\n\n"
             "Scripted rules do not know the truth about a person, but some know parameters of their world, which "
-            "methods must learn. Some were written after results of methods had been seen, as the plan says. "
-            "Trained methods have the same networks and observations on a task, but not the same fairness signal: see "
-            "*How it was made*.\n\n"
+            "methods must learn. Some were written after results of methods had been seen, as the plan says. Trained "
+            "methods have the same observations on a task. Those of the PPO family have two layers of 64 units; `pcn`, "
+            "`ddpg`, `fair-e` and `fair-er` have networks of their own. What methods learn from besides the reward is "
+            "said below the table of each task. The recommended settings were chosen on FairLending, FairHiring and "
+            "FairHarvest, which favours trained methods slightly there.\n\n"
             "The *best trained* policy of a task, below, is the best strength of the method with the largest area; on "
             "tasks without scores, the policy with the highest performance, of equal ones that with the smallest gap. "
             "It is the best of many by means over seeds, so its numbers are somewhat too good.\n\n"
@@ -383,15 +397,13 @@ class Page:
         return f" (`{rows[-1]}`, for example, in seconds)" if rows else ""
 
     def _budget(self) -> str:
-        """Return the steps of a training on each task; "": the scale is unknown."""
-        if self.scale not in scales():
-            return ""
+        """Return the steps of a training on each task."""
         steps = [f"{board.env_id} {scales()[self.scale].steps(board.env_id):,}" for board in self.boards]
         return f"Steps of a training (of agents, where there are several): {', '.join(steps)}. " if steps else ""
 
     def _left_out(self) -> str:
         """Return which methods were left out of a task, and why."""
-        found = left_out(scales()[self.scale]) if self.scale in scales() else {}
+        found = left_out(scales()[self.scale])
         tasks = {board.env_id for board in self.boards}
         shown = [f"{name} ({why})" for name, why in found.items() if name.partition("/")[0] in tasks]
         return f"\n\nLeft out: {'; '.join(shown)}." if shown else ""
@@ -407,12 +419,13 @@ class Page:
             f"{len(rows)} rows, {of_seeds} seeds, {hours:.1f} CPU hours of training. {self._budget()}The rows in "
             f"`{TABLE}` were made by {made_by(rows)}; each has the hash of its exact result. `fair-envs leaderboard "
             "verify ROW --out FOLDER`, with the folder of this table, plays the policy of a row again and compares the "
-            f"result to the bit{self._example()}. Policies of trainings are only stored in the folder of the run; "
-            "`--retrain` trains them again. Settings are each method's recommended ones, which differ between tasks "
-            "with several agents and those with one decision-maker, with two exceptions: methods learn from the rate "
-            "that is compared where they have a setting for it, and from nothing that only a part of them can observe; "
-            "limits and tolerances are parts of what the method has without them, from trainings with other seeds "
-            f"(`{UNITS.name}`). Nothing was tuned on the seeds of the results."
+            f"result to the bit, and all columns but the CPU time{self._example()}. Policies of trainings are only "
+            "stored in the folder of the run; `--retrain` trains them again. Settings are each method's recommended "
+            "ones, which differ between tasks with several agents and those with one decision-maker, with two "
+            "exceptions: methods learn from the rate that is compared where they have a setting for it, and from "
+            "nothing that only a part of them can observe; limits and tolerances are parts of what the method has "
+            f"without them, from trainings with other seeds (`{UNITS.name}`). No method was tuned on the seeds of the "
+            "results; some rules were written when results were known, as the plan says."
             f"{self._left_out()}"
         )
 
@@ -449,7 +462,7 @@ def page_of(
     """
     arms = arms_in(folder, methods=methods, seeds=seeds)
     name = (folder / BEGUN).read_text()
-    covered = coverage(arms, scaled(name, methods=methods, seeds=seeds))
+    covered = coverage(arms, part_of_scale(name, methods=methods, seeds=seeds))
     outside: dict[ArmKey, Arm] = {}
     for own in entries:
         key, arm = verified_entry(own, scale=name)

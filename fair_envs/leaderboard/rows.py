@@ -10,7 +10,7 @@ from fair_envs.assessment.bounds import SHARE, SHARES, within
 from fair_envs.experiments import tables
 from fair_envs.experiments.seeds import Arm
 from fair_envs.leaderboard.jobs import AGAIN, RATE_OF, REJECTED, REWARD_ONLY, ArmKey, limits, units
-from fair_envs.leaderboard.scores import LITTLE, TaskBoard
+from fair_envs.leaderboard.scores import LITTLE, TaskBoard, points
 from fair_envs.metrics import Estimate
 from fair_envs.tasks import task_of
 
@@ -40,7 +40,7 @@ class Column(NamedTuple):
 
 LIMIT_MISSED, BOUND, CONTROL, AS_GOOD = "limit missed", "bound", "control", "a rule is as good"
 OUTSIDE = "entry"
-SAME = "same decisions"
+SAME = "same results"
 
 COLUMNS: Mapping[str, Column] = {
     "task": Column("the environment"),
@@ -61,10 +61,10 @@ COLUMNS: Mapping[str, Column] = {
     "marks": Column(
         f"*{LIMIT_MISSED}*: the limited measure is shown to be above the limit in the last quarter of the trainings; "
         f"*{BOUND}*: the policy uses the ground truth; *{CONTROL}*: not a contender; *{OUTSIDE}*: a policy from "
-        f"outside, which has no part in scores and comparisons; *{AS_GOOD}*: this "
-        f"scripted rule has a performance at most {LITTLE:g} lower on the scale from random to PPO (not lower where a "
-        f"task has no scores), and a gap at most the noise floor larger; *{SAME}*: this earlier row decided alike in "
-        "all test episodes"
+        f"outside, which has no part in scores and comparisons; *{AS_GOOD}*: this scripted rule has a performance at "
+        f"most {LITTLE:g} lower on the scale from random to PPO (not lower where a task has no scores) and a gap at "
+        "most the noise floor larger, and is not shown to give the worst-off group less by more than that; "
+        f"*{SAME}*: this earlier row has the same numbers in all test episodes"
     ),
     "price %": Column("change of the performance relative to PPO's", digits=1),
     "worst-off group": Column("rate of the group that is worst off in a seed"),
@@ -105,7 +105,7 @@ def rows_of(board: TaskBoard) -> list[Row]:
     found = []
     for key, arm in [*board.arms.items(), *board.entries.items()]:
         seconds = float(np.mean([row.seconds for row in arm.rows]))
-        placed = np.full((1, 2), np.nan) if board.unscored else board.placed(arm)
+        placed = np.full((1, 2), np.nan) if board.unscored else board.placed(points(arm))
         cells: dict[str, Cell] = {
             "task": key.env_id,
             "method": key.name,

@@ -2,15 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from fair_envs.experiments.seeds import Arm
-from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, RANDOM, RATE_OF, REJECTED, REWARD_ONLY, ArmKey
+from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, RANDOM, RATE_OF, REJECTED, REWARD_ONLY, ArmKey, untrained
 from fair_envs.metrics import Estimate, mean_interval
 from fair_envs.metrics.inference import (
     interquartile_mean,
@@ -19,6 +18,7 @@ from fair_envs.metrics.inference import (
     stratified_bootstrap,
     welch,
 )
+from fair_envs.metrics.intervals import summed_interval, t_interval
 from fair_envs.support.aliases import Floats
 from fair_envs.tasks import task_of
 
@@ -126,7 +126,7 @@ class TaskBoard:
 
     def area_of(self, arm: Arm) -> float:
         """Return the mean area of the seeds of an arm; that of the reward-only method is what chance gives."""
-        return float(areas(self.placed(arm)).mean())
+        return float(areas(self.placed(points(arm))).mean())
 
     @cached_property
     def trained(self) -> dict[ArmKey, Arm]:
@@ -158,9 +158,9 @@ class TaskBoard:
         """Performance and gap above its noise floor of the reward-only method's seeds, shape (n, 2)."""
         return points(self.reward_only)
 
-    def placed(self, arm: Arm) -> Floats:
-        """Return performance and unfairness of each seed, see `scaled`, shape (n, 2)."""
-        return scaled(points(arm), self.base, points(self.random))
+    def placed(self, of: Floats) -> Floats:
+        """Return performance and unfairness of points, see `scaled`, shape (n, 2)."""
+        return scaled(of, self.base, points(self.random))
 
     def chosen(self, method: str) -> Floats:
         """Return performance and gap of each seed, at the strength that is best for the other seeds, shape (n, 2).
@@ -184,34 +184,45 @@ class TaskBoard:
 
     def _areas(self, means: Floats) -> Floats:
         """Return the areas of strengths from their means over seeds, (strengths, 2); an undefined one is -1."""
-        return np.where(np.isnan(means).any(axis=-1), -1.0, areas(scaled(means, self.base, points(self.random))))
+        return np.where(np.isnan(means).any(axis=-1), -1.0, areas(self.placed(means)))
 
     def best(self, method: str) -> ArmKey:
         """Return the strength of a method with the largest area of its means over all seeds."""
         arms = self.of(method)
         return list(arms)[self._best(np.array([points(arm).mean(axis=0, keepdims=True) for arm in arms.values()]))]
 
-    def levelling(self, arm: Arm) -> "Levelling":
+    @cached_property
+    def usual(self) -> Arm:
+        """The reward-only method with the seeds of its control too, from which changes of rates are counted."""
+        again = self.arms.get(ArmKey(self.env_id, AGAIN))
+        return Arm(REWARD_ONLY, [*self.reward_only.rows, *(again.rows if again else ())])
+
+    def levelling(self, key: ArmKey) -> "Levelling":
         """Return how the rates of the best-off and the worst-off group changed, compared with the reward-only method.
 
-        These are the groups of each seed, which another training may exchange.
+        These are the groups of each seed, which another training may exchange. The control is compared with the
+        method's own seeds.
         """
-        return Levelling(*(arm.minus(self.reward_only, side) for side in Levelling._fields))
+        base = self.reward_only if key.name == AGAIN else self.usual
+        return Levelling(*(self.arms[key].minus(base, side) for side in Levelling._fields))
 
     def as_good(self, arm: Arm) -> list[str]:
         """Return the scripted rules, without ground truth, that do about as well as an arm.
 
         A rule does about as well if its mean performance is at most `LITTLE` lower, on the scale from random to
-        reward-only, and its mean gap at most the noise floor larger. Where the task has no scores, and so no scale, its
-        mean performance must not be lower.
+        reward-only, its mean gap at most the noise floor larger, and it is not shown to give the worst-off group less
+        by more than the noise floor. Where the task has no scores, and so no scale, its mean performance must not be
+        lower.
         """
         low, high, own = (float(one.values("performance").mean()) for one in (self.random, self.reward_only, arm))
         least = own if self.unscored else own - LITTLE * (high - low)
-        largest = arm.values("gap").mean() + max(arm.values("noise").mean(), 0.0)
+        floor = max(float(arm.values("noise").mean()), 0.0)
         return [
             name
             for name, rule in self.distinct_rules.items()
-            if rule.values("performance").mean() >= least and rule.values("gap").mean() <= largest
+            if rule.values("performance").mean() >= least
+            and rule.values("gap").mean() <= arm.values("gap").mean() + floor
+            and not rule.minus(arm, "worst").high < -floor
         ]
 
     @cached_property
@@ -252,11 +263,11 @@ class TaskBoard:
 
     def mean_area(self, method: str) -> float:
         """Return `area` without an interval."""
-        return float(areas(scaled(self.chosen(method), self.base, points(self.random))).mean())
+        return float(areas(self.placed(self.chosen(method))).mean())
 
     def area(self, method: str) -> Estimate:
         """Return the mean area of a method over its seeds, each with the strength that is best for the others."""
-        return stratified_bootstrap([[self.chosen(method)], [self.base], [points(self.random)]], over_tasks(areas))
+        return averaged([self.chosen(method)], [self], areas)
 
 
 def by_performance(arm: Arm) -> tuple[float, float]:
@@ -433,8 +444,7 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
     The bootstrap also resamples the seeds of the reward-only and of the random policy, by which numbers are scaled. The
     choice of strengths is not repeated in it.
     """
-    own = [board.chosen(method) for board in boards]
-    scale = [[board.base for board in boards], [points(board.random) for board in boards]]
+    own, scale = [board.chosen(method) for board in boards], scale_of(boards)
     of_strengths = [{key.strength: points(arm) for key, arm in board.of(method).items()} for board in boards]
     common = [strength for strength in of_strengths[0] if all(strength in of for of in of_strengths)]
 
@@ -447,14 +457,11 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
         )
 
     return Score(
-        area=stratified_bootstrap([own, *scale], over_tasks(areas)),
-        common={
-            strength: stratified_bootstrap([[of[strength] for of in of_strengths], *scale], over_tasks(areas))
-            for strength in common
-        },
+        area=averaged(own, boards, areas),
+        common={strength: averaged([of[strength] for of in of_strengths], boards, areas) for strength in common},
         interquartile=stratified_bootstrap([own, *scale], interquartile),
-        performance=stratified_bootstrap([own, *scale], over_tasks(lambda of: of[..., 0])),
-        unfairness=stratified_bootstrap([own, *scale], over_tasks(lambda of: of[..., 1])),
+        performance=averaged(own, boards, lambda of: of[..., 0]),
+        unfairness=averaged(own, boards, lambda of: of[..., 1]),
         improvement=stratified_bootstrap([own, *scale], improvement),
         of_tasks={board.env_id: task_score(board, board.best(method)) for board in boards},
     )
@@ -463,8 +470,18 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
 def task_score(board: TaskBoard, key: ArmKey) -> TaskScore:
     """Return the scores of a method on a task with one of its strengths."""
     arm = board.arms[key]
-    performance, unfairness = board.placed(arm).mean(axis=0).tolist()
-    return TaskScore(board.area(key.name), key, performance, unfairness, board.levelling(arm), board.as_good(arm))
+    performance, unfairness = board.placed(points(arm)).mean(axis=0).tolist()
+    return TaskScore(board.area(key.name), key, performance, unfairness, board.levelling(key), board.as_good(arm))
+
+
+def scale_of(boards: Sequence[TaskBoard]) -> list[list[Floats]]:
+    """Return the points of the reward-only method and of the random policy on each task, which scale all others."""
+    return [[board.base for board in boards], [points(board.random) for board in boards]]
+
+
+def averaged(own: Sequence[Floats], boards: Sequence[TaskBoard], number: Callable[[Floats], Floats]) -> Estimate:
+    """Return the mean over tasks of a number of scaled points, given each task's points, with its interval."""
+    return stratified_bootstrap([own, *scale_of(boards)], over_tasks(number))
 
 
 def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
@@ -481,38 +498,38 @@ def difference(first: ArmChoice, second: ArmChoice, boards: Sequence[TaskBoard],
     """Return the mean area of a method minus that of another over the scored tasks on which both were run.
 
     The seeds of the reward-only and of the random policy, by which both are scaled, are the same for both. The interval
-    is a normal one, because levels close to 1 need more resamples than a percentile interval has, with a standard error
-    for small samples. Undefined if there is no such task.
+    is Student's, because levels close to 1 need more resamples than a percentile interval has. Its standard error is
+    that of the bootstrap, corrected for small samples, and its degrees of freedom are those of Welch and Satterthwaite
+    for the areas of both methods. Undefined if there is no such task.
     """
     common = [board for board in boards if not board.unscored and first.runs(board) and second.runs(board)]
     if not common:
         return mean_interval([], level=level)
     samples = [[choice.points(board) for board in common] for choice in (first, second)]
-    samples += [[board.base for board in common], [points(board.random) for board in common]]
     mean = over_tasks(areas)
 
     def statistic(one: Sequence[Floats], other: Sequence[Floats], *scale: Sequence[Floats]) -> Floats:
         return np.asarray(mean(one, *scale) - mean(other, *scale))
 
-    found = stratified_bootstrap(samples, statistic)
+    found = stratified_bootstrap([*samples, *scale_of(common)], statistic)
     error = found.standard_error * (found.n / max(found.n - 1, 1)) ** 0.5
-    reach = float(norm.ppf((1 + level) / 2)) * error
-    return replace(found, low=found.value - reach, high=found.value + reach, level=level)
+    of_runs = [areas(board.placed(own)) for sample in samples for board, own in zip(common, sample, strict=True)]
+    parts = [(float(runs.var(ddof=1)) / len(runs), len(runs) - 1.0) for runs in of_runs if len(runs) > 1]
+    freedom = summed_interval(0.0, parts, n=found.n).freedom if parts else 0.0
+    return t_interval(found.value, standard_error=error, freedom=freedom, n=found.n, level=level)
 
 
 def boards_of(arms: Mapping[ArmKey, Arm]) -> list[TaskBoard]:
     """Return the boards of all tasks with the reward-only method and random actions."""
-    from fair_envs.evaluation import scripted
+    from fair_envs.assessment.policies import policy_named
 
     boards = []
     for env_id in dict.fromkeys(key.env_id for key in arms):
         own = {key: arm for key, arm in arms.items() if key.env_id == env_id}
-        task = task_of(env_id)
-        rules: Any = task.rules()
-        policies = {*task.scripted, *rules.policies}
-        known = {RANDOM, *REJECTED, *policies}
-        names = [key.name for key in own if key.name in known or key.name.startswith(CONSTANT)]
-        bounds = {name for name in names if name in policies and scripted(rules, name).uses_truth}
+        rules: Any = task_of(env_id).rules()
+        names = [name for name in untrained(env_id, rules) if ArmKey(env_id, name) in own]
+        policies = [name for name in names if name not in REJECTED and not name.startswith(CONSTANT)]
+        bounds = {name for name in policies if policy_named(name, rules).uses_truth}
         if {ArmKey(env_id, RANDOM), ArmKey(env_id, REWARD_ONLY)} <= set(own):
             boards.append(TaskBoard(env_id, own, names, frozenset(bounds)))
     return boards

@@ -1,10 +1,13 @@
 """The leaderboard runs, continues, and verifies its rows to the bit."""
 
 import json
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,8 @@ from fair_envs.leaderboard.jobs import ArmKey, PolicyCell, Scale
 from fair_envs.leaderboard.page import page_of
 from fair_envs.leaderboard.scores import TaskBoard
 from fair_envs.registration import TABLE as IDS
+from fair_envs.support.files import writing
+from fair_envs.support.imports import trusting
 from tests.jobs import run_here
 
 TASK = "FairLending-v0"
@@ -78,12 +83,43 @@ def test_seeds_have_different_test_episodes(out: Path) -> None:
 def test_a_stored_policy_plays_the_same_again_to_the_bit(out: Path, row: str) -> None:
     found = board.verify(row, out)
     assert found.same and not found.trained
-    assert found.command.startswith(("fair-envs train", "fair-envs evaluate"))
+    assert {"performance", "gap", "noise", "rate of advantaged"} <= set(found.shown) <= set(found.numbers)
 
 
 def test_a_policy_that_is_trained_again_is_the_same(out: Path) -> None:
     found = board.verify("FairLending-v0/parity/0.25/0", out, retrain=True)
     assert found.same and found.trained
+
+
+def test_the_columns_of_a_row_are_those_of_its_evaluation() -> None:
+    def row(section: str, value: float) -> Any:
+        return SimpleNamespace(section=section, value=value, noise=value / 10, limit=value / 5)
+
+    rows = [row("short-term", 0.3), row("short-term", 0.4), row("long-term", 0.5), row("long-term", 0.6)]
+    rates = {name: row("rate", value) for name, value in {"A": 0.5, "B": 0.2, "C": 0.7, "nobody": np.nan}.items()}
+    found = SimpleNamespace(performance=row("performance", 2.0), gap=row("gap", 0.45), rates=rates, rows=rows)
+    numbers = jobs.numbers_of(found)  # type: ignore[arg-type]
+    of_nobody = numbers.pop("rate of nobody")
+    assert np.isnan(of_nobody)
+    assert numbers == pytest.approx(
+        {
+            "performance": 2.0,
+            "gap": 0.45,
+            "noise": 0.045,
+            "limit": 0.09,
+            "rate of A": 0.5,
+            "rate of B": 0.2,
+            "rate of C": 0.7,
+            "worst": 0.2,
+            "best": 0.7,
+            "short-term": 0.3,  # the first one
+            "short-term noise": 0.03,
+            "short-term limit": 0.06,
+            "long-term": 0.6,  # the last one
+            "long-term noise": 0.06,
+            "long-term limit": 0.12,
+        }
+    )
 
 
 def test_a_hash_leaves_out_what_evaluations_got_later_and_notices_every_other_bit() -> None:
@@ -112,6 +148,39 @@ def test_changed_numbers_are_noticed(out: Path, tmp_path: Path) -> None:
     write_rows(tmp_path / TABLE, rows)
     found = board.verify("FairLending-v0/max-reward/0", tmp_path)
     assert found.stored == found.found and not found.same
+
+
+@pytest.mark.parametrize(
+    ("row", "changed"),
+    [
+        ("FairLending-v0/max-reward/0", {"noise": 9.0}),
+        ("FairLending-v0/max-reward/0", {"reward at 1": 9.0}),  # which no policy without training has
+        ("FairLending-v0/parity/2/1", {"steps": 1.0}),
+        ("FairLending-v0/parity/2/1", {"train/measured": 0.0}),
+    ],
+)
+def test_every_changed_column_is_noticed(out: Path, tmp_path: Path, row: str, changed: dict[str, float]) -> None:
+    shutil.copytree(out, tmp_path / "copy")
+    assert board.verify(row, tmp_path / "copy").same
+    rows = [replace(own, numbers={**own.numbers, **changed}) for own in read_rows(out)]
+    write_rows(tmp_path / "copy" / TABLE, rows)
+    assert not board.verify(row, tmp_path / "copy").same
+
+
+def test_a_row_with_the_name_of_another_arm_is_refused(out: Path, tmp_path: Path) -> None:
+    names = {f"{TASK}/ppo": f"{TASK}/parity/2", f"{TASK}/parity/2": f"{TASK}/ppo"}
+    (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
+    write_rows(tmp_path / TABLE, [replace(row, arm=names.get(row.arm, row.arm)) for row in read_rows(out)])
+    for read in (board.arms_in, partial(board.verify, f"{TASK}/max-reward/0")):
+        with pytest.raises(
+            ValueError, match=r"must name the row of the cell \w+ FairLending-v0/ppo/0, got .*/parity/2/0"
+        ):
+            read(tmp_path)
+
+
+def test_two_processes_do_not_write_into_one_folder(out: Path) -> None:
+    with writing(out), pytest.raises(ValueError, match="process"):
+        board.run(scale="smoke", out=out, resume=True, progress=False)
 
 
 def test_rows_of_other_cells_are_not_mixed_in(out: Path, tmp_path: Path) -> None:
@@ -170,8 +239,8 @@ def test_errors_of_verification_say_what_to_do(out: Path, tmp_path: Path) -> Non
     with pytest.raises(FileNotFoundError, match=r"must be that of a leaderboard, with seeds.csv.gz and .*, got .*none"):
         board.verify("FairLending-v0/ppo/0", tmp_path / "none")
     with pytest.raises(FileNotFoundError, match=r"entry must be a folder with a file entry.json, got .*mine"):
-        board.verify_entry(tmp_path / "mine", scale="smoke")
-    other = replace(read_rows(out)[0], arm=f"{TASK}/mine (entry)")
+        verified(tmp_path / "mine")
+    other = replace(read_rows(out)[0], arm=f"{TASK}/mine (entry)", job="another")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / "old" / TABLE, [other])
@@ -226,7 +295,12 @@ def entry(folder: Path, policy: str, **changed: Any) -> Path:
 
 
 def verified(place: Path) -> board.Verified:
-    return board.verify_entry(place, scale="smoke")
+    """Verify an entry that is trusted, in the test episodes of a leaderboard of the scale smoke."""
+    out = place.parent / "board"
+    out.mkdir(exist_ok=True)
+    (out / BEGUN).write_text("smoke")
+    with trusting():
+        return board.verify_entry(place, out)
 
 
 @pytest.mark.long
@@ -234,10 +308,11 @@ def test_an_entry_with_a_function_is_verified(tmp_path: Path) -> None:
     place = entry(tmp_path / "mine", f"{__name__}:accept_good_scores")
     claimed = verified(place)
     assert not claimed.same
-    with pytest.raises(ValueError, match=f"must be {claimed.found}, which its policy has .* smoke, got ?"):
+    with trusting(), pytest.raises(ValueError, match=f"{claimed.found}, which its policy has .* smoke, got ?"):
         board.verified_entry(place, scale="smoke")
     assert verified(entry(place, f"{__name__}:accept_good_scores", result=claimed.found)).same
-    key, arm = board.verified_entry(place, scale="smoke")
+    with trusting():
+        key, arm = board.verified_entry(place, scale="smoke")
     assert str(key) == f"{TASK}/mine (entry)"
     assert arm.seeds == TINY.seeds and arm.values("gap").mean() == pytest.approx(claimed.numbers["gap"])
 
@@ -268,6 +343,13 @@ def test_a_wrong_entry_is_refused(tmp_path: Path, changed: dict[str, Any], messa
     (tmp_path / "elsewhere").mkdir()
     with pytest.raises(ValueError, match=message):
         verified(entry(tmp_path / "mine", **{"policy": "x:y", **changed}))
+
+
+def test_a_function_that_an_entry_names_is_not_imported_without_trust(tmp_path: Path) -> None:
+    place = entry(tmp_path / "mine", "this:s", name="a:b")
+    with pytest.raises(ValueError, match=r"entry.json names the function 'this:s'. It is not imported, .* --trust"):
+        board.verify_entry(place, tmp_path)
+    assert "this" not in sys.modules
 
 
 # Cells ----------------------------------------------------------------------------------------------------------------
@@ -351,11 +433,6 @@ def test_what_counts_once_in_an_episode_has_more_test_episodes() -> None:
 def test_the_steps_and_the_course_of_a_training_are_kept(out: Path) -> None:
     numbers = board.arms_in(out)[ArmKey(TASK, "ppo")].rows[0].numbers
     assert numbers["steps"] >= 256 and {"reward at 0.5", "reward at 1", "short-term noise"} <= set(numbers)
-
-
-def test_the_command_of_a_cell_trains_the_same() -> None:
-    cell = cells_of("smoke")[ArmKey(TASK, "parity", 0.25)][1]
-    assert cell.command == "fair-envs train parity FairLending-v0 --steps 57600 --seed 1 --alpha 0.25"
 
 
 def test_strengths_are_spread_from_weak_to_strong() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("moocore")
@@ -22,6 +23,7 @@ from fair_envs.leaderboard.rows import Row, rows_of, same_as, worst_off
 from fair_envs.leaderboard.scores import (
     ArmChoice,
     Dominated,
+    Levelling,
     TaskBoard,
     areas,
     boards_of,
@@ -33,6 +35,7 @@ from fair_envs.leaderboard.scores import (
 )
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.metrics.inference import probability_of_improvement
+from fair_envs.metrics.intervals import summed_interval
 from fair_envs.tasks import TASKS
 from tests.leaderboard.boards import TASK, arm, board, page
 
@@ -129,29 +132,44 @@ def test_the_interval_covers_the_noise_of_what_scales_it() -> None:
 
 
 def test_levelling_says_how_much_both_groups_change() -> None:
-    found = board()
-    down = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.4, 0.4)))
-    up = found.levelling(arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.8, 0.8)))
+    found = board({AGAIN: (1.0, 0.4)})
+    down = levelled(found, arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.4, 0.4)))
+    up = levelled(found, arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.8, 0.8)))
     assert (down.best.value, down.worst.value) == pytest.approx((-0.4, 0.0))
     assert (up.best.value, up.worst.value) == pytest.approx((0.0, 0.4))
-    both = board({"fair": (1.0, 0.0)})
+    both = board({"fair": (1.0, 0.0), AGAIN: (1.0, 0.4)})
     both.arms[ArmKey(TASK, "fair")] = arm(ArmKey(TASK, "fair"), 1, 0.0, rates=(0.3, 0.3))  # type: ignore[index]
     levels = score("fair", [both]).of_tasks[TASK].levels
     assert (levels.best.value, levels.worst.value) == pytest.approx((-0.5, -0.1))
     assert list(levels.named) == ["worst-off group", "best-off group"]
 
 
+def levelled(found: Any, own: Arm) -> Levelling:
+    """Return who pays for an arm that is put on a board."""
+    key = ArmKey(TASK, "fair")
+    found.arms[key] = own
+    levels: Levelling = found.levelling(key)
+    return levels
+
+
+def test_changes_are_counted_from_all_seeds_of_the_reward_only_method_and_those_of_its_control_from_its_own() -> None:
+    found = board({AGAIN: (1.0, 0.2), "fair": (1.0, 0.0)})  # the worst-off group has 0.4, and 0.6 in the control
+    assert found.levelling(ArmKey(TASK, "fair")).worst.value == pytest.approx(0.8 - 0.5)
+    assert found.levelling(ArmKey(TASK, AGAIN)).worst.value == pytest.approx(0.6 - 0.4)
+
+
 def test_levelling_is_of_the_groups_of_each_seed() -> None:
     """Another group leads in each training, so that the means of named groups are equal."""
     found = board()
     base, key = found.reward_only, ArmKey(TASK, "fair")
+    del found.arms[ArmKey(TASK, AGAIN)]  # type: ignore[attr-defined]
     rates = [(0.8, 0.4), (0.4, 0.8), (0.8, 0.4)]
     rows = [
         replace(row, numbers={**row.numbers, "rate of advantaged": one, "rate of disadvantaged": other})
         for row, (one, other) in zip(base.rows, rates, strict=True)
     ]
     found.arms[ArmKey(TASK, "ppo")] = Arm("ppo", rows)  # type: ignore[index]
-    fair = found.levelling(arm(key, 1, 0.0, rates=(0.6, 0.6)))
+    fair = levelled(found, arm(key, 1, 0.0, rates=(0.6, 0.6)))
     assert (fair.best.value, fair.worst.value) == pytest.approx((-0.2, 0.2))
 
 
@@ -184,6 +202,20 @@ def test_a_task_that_was_not_learned_has_no_scores(own: float, scored: bool) -> 
 def test_a_rule_does_as_well_within_the_margins(point: tuple[float, float], as_good: bool) -> None:
     found = board({"fair": point})
     assert found.as_good(found.arms[ArmKey(TASK, "fair")]) == ["max-reward"] * as_good
+
+
+def test_a_rule_that_gives_the_worst_off_group_less_does_not_do_as_well() -> None:
+    own, rule = ArmKey(TASK, "fair"), ArmKey(TASK, "max-reward")
+
+    def as_good(of_method: float, of_rule: float) -> list[str]:
+        """Return the rules that do as well, given what the worst-off group gets; the noise floor is 0.01."""
+        found = board({"fair": (0.9, 0.1)})
+        for key, worst in ((own, of_method), (rule, of_rule)):
+            found.arms[key] = arm(key, 0.9, 0.1, rates=(worst + 0.1, worst))  # type: ignore[index]
+        return found.as_good(found.arms[own])
+
+    assert as_good(0.5, 0.5) == as_good(0.5, 0.495) == as_good(0.5, 0.6) == ["max-reward"]
+    assert as_good(0.5, 0.48) == as_good(0.7, 0.5) == []
 
 
 def test_a_rule_that_uses_the_ground_truth_is_a_bound() -> None:
@@ -308,7 +340,7 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     assert (
         "best-off group gains on 0 of 1 tasks and loses on none (95 % intervals" in who and "without scores" not in who
     )
-    assert "On 0 of 1 tasks, a scripted rule" in rules and "or is better." in rules and "than PPO" not in rules
+    assert "On 0 of 1 tasks, a scripted rule" in rules and "or is better, and" in rules and "than PPO" not in rules
     assert rules_of(found) == {TASK: ["yes", "`parity`", "", "no rule performs better", "`max-reward`: 1 of 3 (1)"]}
     without = board({"parity": (0.8, 0.0)})
     bare = TaskBoard(TASK, without.arms, ("random", "max-reward"), frozenset({"max-reward"}))
@@ -404,6 +436,16 @@ def test_the_difference_of_two_methods_is_of_the_tasks_of_both_with_one_scale() 
     assert page(board({"a": (0.9, 0.1), "b": (0.8, 0.1), "c": (0.7, 0.1)})).standing.behind["b"].level == 1 - 0.05 / 3
 
 
+def test_the_interval_of_a_difference_has_students_quantile() -> None:
+    found = board({"fair": (0.9, 0.1), "other": (0.8, 0.2)})
+    runs = [areas(found.placed(points(found.arms[ArmKey(TASK, name)]))) for name in ("fair", "other")]
+    freedom = summed_interval(0, [(np.var(own, ddof=1) / 3, 2) for own in runs], n=3).freedom
+    for level in (0.95, 0.999):
+        e = difference(ArmChoice("fair"), ArmChoice("other"), [found], level=level)
+        assert 2 < freedom <= 4 and e.level == level
+        assert (e.high - e.value) / e.standard_error == pytest.approx(student.ppf((1 + level) / 2, freedom))
+
+
 def test_the_difference_with_one_strength_is_of_that_strength() -> None:
     boards = [board({("one", 1.0): (1.0, 0.1), ("one", 2.0): (1.0, 0.3), "two": (1.0, 0.2)})]
     differences = [difference(ArmChoice("one", k), ArmChoice("two"), boards, level=0.95).value for k in (1.0, 2.0)]
@@ -489,8 +531,8 @@ def test_who_pays_on_tasks_without_scores_is_said_by_strength() -> None:
         unscored.arms[key] = arm(key, 0.0, 0.0, rates=rates)  # type: ignore[index]
     shown = page(board({("parity", 1.0): (0.9, 0.1)}), unscored)
     vars(shown)["boards"] = [board({("parity", 1.0): (0.9, 0.1)}), unscored]
-    text = "the worst-off group loses on FairHiring-v0; the best-off group loses on FairHiring-v0."
-    assert told(shown, "Who pays").endswith(f"On tasks without scores, with at least one strength, {text}")
+    text = "the worst-off group loses on FairHiring-v0; the best-off group loses on FairHiring-v0 (with Holm"
+    assert f"On tasks without scores, with at least one strength, {text}" in told(shown, "Who pays")
     assert any(
         line.endswith(
             "FairHiring-v0: the worst-off group gains with 1 and 2, the worst-off group loses with 3, the best-off "
@@ -498,6 +540,23 @@ def test_who_pays_on_tasks_without_scores_is_said_by_strength() -> None:
         )
         for line in shown.answer.details()
     )
+
+
+@pytest.mark.parametrize(("strengths", "loses"), [(1, True), (3, False)])
+def test_who_pays_on_tasks_without_scores_is_corrected_for_the_strengths(strengths: int, loses: bool) -> None:
+    methods = {("parity", float(k)): (0.0, 0.4) for k in range(strengths)}
+    unscored = board({**methods, AGAIN: (0.0, 0.4)}, task=HIRING, ppo=(0.0, 0.4))
+    rows = [
+        replace(row, numbers={**row.numbers, "worst": 0.4 + change})
+        for row, change in zip(unscored.reward_only.rows, (-0.08, -0.1, -0.12), strict=True)  # p = 0.013 for one test
+    ]
+    key = ArmKey(HIRING, "parity", 0.0)
+    unscored.arms[key] = Arm(str(key), rows)  # type: ignore[index]
+    lending = board({("parity", 0.0): (0.9, 0.1)})
+    shown = page(lending, unscored)
+    vars(shown)["boards"] = [lending, unscored]
+    assert unscored.levelling(key).worst.high < 0
+    assert ("the worst-off group loses on FairHiring-v0" in told(shown, "Who pays")) is loses
 
 
 def test_every_method_has_its_area_and_who_pays_on_each_task() -> None:
@@ -640,7 +699,7 @@ def test_a_row_is_marked_if_a_rule_is_as_good_or_it_is_no_contender() -> None:
     assert row_of(bound, "max-reward").text("marks") == "bound" and row_of(bound, "close").text("marks") == ""
 
 
-def test_a_row_with_the_same_decisions_as_an_earlier_one_says_so() -> None:
+def test_a_row_with_the_same_results_as_an_earlier_one_says_so() -> None:
     found = board({("cpo", 0.5): (0.8, 0.1), ("cpo", 0.1): (0.8, 0.1)})
     keys = [ArmKey(TASK, "cpo", strength) for strength in (0.5, 0.1)]
     assert [same_as(found, key, found.arms[key]) for key in keys] == ["", ""]  # no exact result is known
@@ -648,7 +707,7 @@ def test_a_row_with_the_same_decisions_as_an_earlier_one_says_so() -> None:
         rows = [replace(row, result=f"of seed {row.seed}") for row in found.arms[key].rows]
         found.arms[key] = Arm(str(key), rows)  # type: ignore[index]
     assert [same_as(found, key, found.arms[key]) for key in keys] == ["", "cpo 0.5"]
-    assert rows_of(found)[-1].cells["marks"] == "a rule is as good: max-reward; same decisions: cpo 0.5"
+    assert rows_of(found)[-1].cells["marks"] == "a rule is as good: max-reward; same results: cpo 0.5"
 
 
 def test_the_worst_off_group_is_that_of_most_seeds() -> None:

@@ -61,7 +61,7 @@ def test_the_stored_page_is_made_from_the_stored_rows(pages: Any) -> None:
 
 
 def test_this_version_of_the_code_plays_a_stored_row_to_the_bit() -> None:
-    assert verify("FairHiring-v0/graduates/0", DOCS / "leaderboard").same
+    assert verify("FairLending-v0/max-reward/1", DOCS / "leaderboard").same  # whose groups have different rates
 
 
 @pytest.fixture(scope="module")
