@@ -540,8 +540,8 @@ for _task in (
         rate=TRUE_POSITIVE,
         scripted=("correct", "graduates", "random-rate", "alternate"),
         caution="With the default parameters, hiring everyone with a degree (graduates) has no gap and earns more than "
-        "PPO on the leaderboard. The gap is about qualified applicants: of all applicants, it hires 58 % of the "
-        "foreign men and 68 to 70 % of the others.",
+        "PPO on the leaderboard. The gap is about qualified applicants: of all applicants, it hires 59 % of the "
+        "foreign men and 67 to 70 % of the others.",
     ),
     Task(
         env_id="FairFraud-v0",

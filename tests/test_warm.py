@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,21 @@ def test_one_is_told_once_and_only_if_it_takes_long_to_compile(
         for _ in range(2):
             one.compile(None)
     assert len(caplog.records) == told
+
+
+@pytest.mark.skipif(not compilation.COMPILED, reason="nothing is compiled")
+def test_threads_compile_a_kernel_at_the_same_time() -> None:
+    """Listeners get the events of all threads, so that one thread sees the end of what another one began."""
+    kernel = compilation._Kernel(lambda: None)
+    one, other = compilation._Patience(kernel), compilation._Patience(kernel)
+    begun, ended = (
+        event.Event("numba:compile", status, data={"dispatcher": kernel})  # type: ignore[no-untyped-call]
+        for status in (event.EventStatus.START, event.EventStatus.END)
+    )
+    one.on_start(begun)
+    with ThreadPoolExecutor(1) as pool:
+        for patience in (one, other):
+            pool.submit(patience.on_end, ended).result()
+    assert one._timer.is_alive()
+    one.on_end(ended)
+    assert one._timer.finished.is_set()

@@ -17,8 +17,6 @@ app.add_typer(group, name="leaderboard")
 UNKNOWN = "?"  # the result of an entry that was not verified yet
 OUTCOMES = {True: "passed", False: "FAILED", None: "not applicable"}
 
-Folder = Annotated[Path, typer.Option("--out", help="Folder of the leaderboard.")]
-
 
 @group.callback(invoke_without_command=True)
 def leaderboard(
@@ -136,20 +134,26 @@ def verify(
     row: Annotated[
         str, typer.Argument(metavar="ROW", help="TASK/METHOD[/STRENGTH]/SEED, or the folder of an entry from outside.")
     ],
-    out: Folder = RUNS / "leaderboard-smoke",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the leaderboard; default: runs/leaderboard-smoke, for an entry the scale small."),
+    ] = None,
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train the policy again instead of playing the stored one.")
     ] = False,
 ) -> None:
     """Play the policy of a row again, and compare its result with the stored one to the bit.
 
-    An entry is played in the test episodes of the leaderboard in --out, or of the scale small if there is none.
+    An entry is played in the test episodes of the leaderboard in --out, without it in those of the scale small.
     """
     from fair_envs.leaderboard import board
 
     entry = Path(row).is_dir()
-    found = board.verify_entry(Path(row), out) if entry else board.verify(row, out, retrain=retrain)
+    folder = out or RUNS / "leaderboard-smoke"
+    found = board.verify_entry(Path(row), out) if entry else board.verify(row, folder, retrain=retrain)
     played = "trained and played again" if found.trained else "played again"
+    if found.scale:
+        typer.echo(f"played in the test episodes of the scale {found.scale}")
     for name, number in found.shown.items():
         typer.echo(f"{name}: {number:.7g}")
     if found.stored == UNKNOWN:

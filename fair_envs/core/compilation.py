@@ -27,7 +27,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from threading import Timer
+from threading import Timer, get_ident
 from typing import Any
 
 import numba
@@ -160,21 +160,27 @@ class _Kernel(CPUDispatcher):
 
 
 class _Patience(event.Listener):
-    """Announces the compilation of a kernel if it, with earlier ones, takes long; loading from disk is none."""
+    """Announces the compilation of a kernel if it, with earlier ones, takes long; loading from disk is none.
+
+    A listener gets the events of all threads, and of the rules that are compiled into the kernel.
+    """
 
     def __init__(self, kernel: _Kernel) -> None:
-        self._kernel = kernel
+        self._kernel, self._thread = kernel, get_ident()
+
+    def _is_own(self, of: Any) -> bool:
+        return of.data["dispatcher"] is self._kernel and get_ident() == self._thread
 
     def on_start(self, of: Any) -> None:
-        """Begin to wait; rules that are compiled into the kernel have events of their own."""
-        if of.data["dispatcher"] is self._kernel:
+        """Begin to wait."""
+        if self._is_own(of):
             self._began, self._timer = time.monotonic(), Timer(max(PATIENCE - sum(_seconds), 0), announce)
             self._timer.daemon = True
             self._timer.start()
 
     def on_end(self, of: Any) -> None:
         """Stop waiting."""
-        if of.data["dispatcher"] is self._kernel:
+        if self._is_own(of):
             self._timer.cancel()
             _seconds.append(time.monotonic() - self._began)
 

@@ -272,6 +272,7 @@ class Verified(NamedTuple):
         numbers: The columns of the leaderboard when the policy was played again.
         trained: Whether the policy was trained again first.
         versions: Which version of the code made the stored row, and which one runs here; "": not from this package.
+        scale: The scale in whose test episodes an entry was played; "": it is a row.
     """
 
     row: str
@@ -281,6 +282,7 @@ class Verified(NamedTuple):
     numbers: Mapping[str, float]
     trained: bool = False
     versions: str = ""
+    scale: str = ""
 
     @property
     def shown(self) -> dict[str, float]:
@@ -400,21 +402,25 @@ def play_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm, str]:
     return key, Arm(str(key), rows), given["result"]
 
 
-def verify_entry(folder: Path, out: Path) -> Verified:
+def verify_entry(folder: Path, out: Path | None = None) -> Verified:
     """Play the policy of an entry from outside, see `play_entry`, and compare the result to the bit.
 
     The result is the hash of the results of all seeds' test episodes, and the numbers are their means.
 
     Args:
         folder: The entry's folder.
-        out: The folder of a leaderboard, in whose test episodes it is played; if there is none, in those of the scale
-            small.
+        out: The folder of a leaderboard, in whose test episodes it is played; None: in those of the scale small.
+
+    Raises:
+        FileNotFoundError: The folder is not that of a leaderboard.
     """
-    scale = (out / BEGUN).read_text() if (out / BEGUN).is_file() else "small"
+    if out is not None and not (out / BEGUN).is_file():
+        raise FileNotFoundError(f"out must be the folder of a leaderboard, with {BEGUN}, got {out}")
+    scale = "small" if out is None else (out / BEGUN).read_text()
     key, arm, stored = play_entry(folder, scale=scale)
     hashed = _hash_of(arm)
     numbers = {name: float(arm.values(name).mean()) for name in arm.names}
-    return Verified(key.name, stored == hashed, stored, hashed, numbers)
+    return Verified(key.name, stored == hashed, stored, hashed, numbers, scale=scale)
 
 
 def verified_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm]:

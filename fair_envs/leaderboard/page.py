@@ -241,8 +241,8 @@ class Page:
             + "`. The policy is a function, or the folder of a run inside the entry. `fair-envs --trust leaderboard "
             "verify FOLDER --out TABLE`, with the folder of this table, plays it in its test episodes, and prints the "
             "rates of the groups and the result to put in place of the question mark (`--trust` imports the function; "
-            "a run needs no trust). `fair-envs leaderboard report TABLE --entry FOLDER --out PAGE` verifies it again, "
-            "and writes a page with it."
+            "a run needs no trust). `fair-envs --trust leaderboard report TABLE --entry FOLDER --out PAGE` verifies it "
+            "again, and writes a page with it."
         )
 
     def lines(self) -> list[str]:
@@ -380,9 +380,9 @@ class Page:
             "Scripted rules do not know the truth about a person, but some know parameters of their world, which "
             "methods must learn. Some were written after results of methods had been seen, as the plan says. Trained "
             "methods have the same observations on a task. Those of the PPO family have two layers of 64 units; `pcn`, "
-            "`ddpg`, `fair-e` and `fair-er` have networks of their own. What methods learn from besides the reward is "
-            "said below the table of each task. The recommended settings were chosen on FairLending, FairHiring and "
-            "FairHarvest, which favours trained methods slightly there.\n\n"
+            "`lcn`, `ddpg`, `fair-e` and `fair-er` have networks of their own. What methods learn from besides the "
+            "reward is said below the table of each task. The recommended settings were chosen on FairLending, "
+            "FairHiring and FairHarvest, which favours trained methods slightly there.\n\n"
             "The *best trained* policy of a task, below, is the best strength of the method with the largest area; on "
             "tasks without scores, the policy with the highest performance, of equal ones that with the smallest gap. "
             "It is the best of many by means over seeds, so its numbers are somewhat too good.\n\n"

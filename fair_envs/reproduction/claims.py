@@ -341,17 +341,19 @@ def more_seeds(pairs: Pairs, *, why_not: str, margin: float = 0.0) -> dict[str, 
     return found
 
 
-def comparisons(*methods: Pairs) -> str:
-    """Return the p-values and the bounds of `more_seeds` in words, for one or more methods; "" without pairs."""
+def comparisons(methods: Mapping[str, Pairs], *, margin: float = 0.0) -> str:
+    """Return the p-values of `more_seeds` in words, by method, with a margin also the bounds; "" without pairs."""
     told = []
-    for pairs in methods:
+    for method, pairs in methods.items():
         of_pairs = [
-            f"{name} p {show_p(found.p_value)}, at most {found.most:.2f}"
+            f"{name} p {show_p(found.p_value)}{f', at most {found.most:.2f}' if margin else ''}"
             for name, found in compared_shares(pairs).items()
         ]
         if of_pairs:
-            told.append("; ".join(of_pairs) + (" (with Holm's correction)" if len(of_pairs) > 1 else ""))
-    return f"Fisher's p-values, and upper bounds of the differences of the shares: {'; '.join(told)}." if told else ""
+            named = f"{method}: " if len(methods) > 1 else ""
+            told.append(named + "; ".join(of_pairs) + (" (with Holm's correction)" if len(of_pairs) > 1 else ""))
+    bounds = ", and upper bounds of the differences of the shares" if margin else ""
+    return f"Fisher's p-values{bounds}: {'. '.join(told)}." if told else ""
 
 
 def show_p(p_value: float) -> str:

@@ -4,6 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
@@ -343,14 +344,15 @@ class Study(Generic[ScaleT, KeyT]):
             chosen = replace(cast(Any, chosen), seeds=seeds)
         groups = self.cells(chosen)
         resume |= report_only and (out / BEGUN).is_file()
-        rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=groups, hint=self._hint)
+        hint = partial(self._hint, scale=scale)
+        rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=groups, hint=hint)
         known = {row.job for row in rows}
         empty = [str(key) for key, group in groups.items() if not any(cell.identity in known for cell in group)]
         if report_only and empty:
             raise ValueError(
                 f"tables must have rows of every arm for a report only, got none of {len(empty)} of {len(groups)} "
                 f"arms, such as {empty[0]!r}; "
-                + (self._hint(rows).removeprefix("; ") or "name a table with merge_from (--merge)")
+                + (hint(rows).removeprefix("; ") or "name a table with merge_from (--merge)")
             )
         begin(out, scale=scale)
         if report_only:
@@ -375,9 +377,11 @@ class Study(Generic[ScaleT, KeyT]):
             raise FailedCellsError(failed, total + len(failed))
         return path
 
-    def _hint(self, rows: Sequence[SeedRow]) -> str:
-        """Return which scale most rows are of, if any."""
+    def _hint(self, rows: Sequence[SeedRow], scale: str) -> str:
+        """Return which other scale most rows are of, if any; of equal ones, that with the fewest cells."""
         jobs = {row.job for row in rows}
-        found = {name: len(jobs & places_of(self.cells(scale)).keys()) for name, scale in self.scales.items()}
-        most = max(found, key=lambda name: found[name])
-        return f"; most rows are of the scale {most!r} (--scale {most})" if found[most] else ""
+        places = {name: places_of(self.cells(own)).keys() for name, own in self.scales.items()}
+        most = max(places, key=lambda name: (len(jobs & places[name]), -len(places[name])))
+        if most == scale or not jobs & places[most]:
+            return ""
+        return f"; most rows are of the scale {most!r} (--scale {most})"

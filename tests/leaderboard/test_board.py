@@ -348,7 +348,9 @@ def test_a_wrong_entry_is_refused(tmp_path: Path, changed: dict[str, Any], messa
 def test_a_function_that_an_entry_names_is_not_imported_without_trust(tmp_path: Path) -> None:
     place = entry(tmp_path / "mine", "this:s", name="a:b")
     with pytest.raises(ValueError, match=r"entry.json names the function 'this:s'. It is not imported, .* --trust"):
-        board.verify_entry(place, tmp_path)
+        board.verify_entry(place)
+    with pytest.raises(FileNotFoundError, match=r"out must be the folder of a leaderboard, with scale.txt, got .*none"):
+        board.verify_entry(place, tmp_path / "none")
     assert "this" not in sys.modules
 
 

@@ -1,6 +1,7 @@
 """Verdicts follow from estimates with intervals, corrected for the number of comparisons."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from fair_envs.reproduction.claims import (
     Measured,
     Outcome,
     both,
+    comparisons,
     everywhere_above,
     everywhere_below,
     everywhere_within,
+    more_seeds,
     on_a_part,
     somewhere_above,
     verdict,
@@ -117,6 +120,33 @@ def test_a_conjunction_fails_with_one_part_and_holds_with_all() -> None:
     assert both([NOT_RUN, NOT_RUN]) == NOT_RUN and both([no, NOT_RUN]).holds is False
     assert both([yes, NOT_RUN]) == both([yes, on_a_part(yes, every=True)]) == on_a_part(yes, every=True)
     assert both([open_, NOT_RUN]) == open_
+
+
+def flags(k: int, n: int) -> Any:
+    return np.arange(n) < k
+
+
+def test_without_a_margin_only_fewer_seeds_refute_that_it_is_true_for_more() -> None:
+    def found(*pairs: tuple[tuple[int, int], tuple[int, int]], margin: float = 0.0) -> list[Outcome]:
+        named = {str(place): (flags(*one), flags(*other)) for place, (one, other) in enumerate(pairs)}
+        return list(more_seeds(named, why_not="none learns", margin=margin).values())
+
+    assert found(((5, 5), (0, 5))) == [Outcome(True)] and found(((0, 5), (5, 5))) == [Outcome(False)]
+    same = ((20, 20), (20, 20))
+    assert found(same) == [Outcome(None)] and found(same, margin=0.25) == [Outcome(False)]
+    assert found(((0, 5), (0, 5))) == [Outcome(None, why="none learns")]
+    barely = ((4, 5), (0, 5))  # p = 0.048
+    assert found(barely) == [Outcome(True)] and [one.holds for one in found(barely, barely)] == [None, None]
+
+
+def test_p_values_are_told_by_method_and_bounds_only_with_a_margin() -> None:
+    pairs = {"a": (flags(4, 5), flags(0, 5))}
+    assert comparisons({"printed": pairs}) == "Fisher's p-values: a p = 0.048."
+    told = "Fisher's p-values: printed: a p = 0.048. repaired: a p = 0.095; b p = 1.000 (with Holm's correction)."
+    several = {"a": (flags(5, 5), flags(1, 5)), "b": (flags(1, 5), flags(1, 5))}
+    assert comparisons({"printed": pairs, "repaired": several}) == told
+    assert "a p = 0.048, at most 0.99" in comparisons({"printed": pairs}, margin=0.25)
+    assert comparisons({"printed": {}}) == ""
 
 
 def test_points_that_were_not_run_leave_a_claim_open_that_they_could_change() -> None:

@@ -143,6 +143,11 @@ def test_only_a_table_of_the_same_study_is_merged(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"an earlier version; most rows are of the scale 'large' \(--scale large\)"):
         larger.run(scale="smoke", out=tmp_path / "two", merge_from=tables[1:], progress=False)
     assert not (tmp_path / "two").exists()
+    nested = replace(STUDY, scales={"large": Scale(9), "smoke": Scale(), "gate": Scale(2)})
+    write_rows(tmp_path / "gate.csv.gz", read_rows(tmp_path / "large")[:2])
+    rows = read_rows(tmp_path / "gate.csv.gz")
+    assert nested._hint(rows, "large") == "; most rows are of the scale 'gate' (--scale gate)"
+    assert nested._hint(rows, "gate") == nested._hint([], "gate") == ""
 
 
 def test_only_the_folder_of_a_study_is_resumed(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ class Report(Sections):
             conjunction=True,
             evidence="Seeds that capture: "
             + "; ".join(f"at {v:g}: {self._counted(['mutual', 'individual'], [v])}" for v in slow)
-            + f". {comparisons(pairs)}",
+            + f". {comparisons({REPAIRED: pairs}, margin=MORE)}",
             refuted=f"A share of seeds that capture that is not {100 * MORE:.0f} percentage points larger.",
             earlier="undecided at 1; holds at 0.9, 0.8, 0.7",
             reason="More seeds, and counts of seeds instead of means.",
@@ -236,7 +236,7 @@ class Report(Sections):
             text=f"Fair-E loses utility as skill drops: {self._below} it captures less often than mutual reward.",
             outcomes={method: more_capture(of) for method, of in pairs.items()},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
-            f"{comparisons(*pairs.values())} An update of Fair-E has a third of mutual reward's "
+            f"{comparisons(pairs, margin=MORE)} An update of Fair-E has a third of mutual reward's "
             f"transitions{self._larger_arm()}.",
             refuted=f"A share of mutual reward's seeds that is not {100 * MORE:.0f} percentage points larger.",
             earlier="undecided (cyclic order); holds (sets)",
@@ -257,7 +257,7 @@ class Report(Sections):
             "more often than Fair-E, and it is fairer than mutual reward.",
             outcomes={m: _both_by_name(more_capture(pairs[m]), each_below(fairer[m], 0)) for m in compared},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
-            f"{comparisons(*pairs.values())} Deficits are of the seeds that capture at one of these speeds: "
+            f"{comparisons(pairs, margin=MORE)} Deficits are of the seeds that capture at one of these speeds: "
             + ", ".join(f"{name} {self.deficit(name, self.slow).size}" for name in names)
             + ".",
             refuted=f"A share of seeds that capture that is not {100 * MORE:.0f} percentage points above Fair-E's, or "
@@ -282,7 +282,7 @@ class Report(Sections):
             text=f"With a weight of 1, Fair-ER captures less often than Fair-E {self._below}.",
             outcomes={method: more_capture(pairs.get(method, {})) for method in STRONG},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
-            f"{comparisons(*pairs.values())}",
+            f"{comparisons(pairs, margin=MORE)}",
             refuted=f"A share of Fair-E's seeds that is not {100 * MORE:.0f} percentage points larger.",
             reason="There was no verdict.",
         )
