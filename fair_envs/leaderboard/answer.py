@@ -106,7 +106,8 @@ class Answer:
         """Yield which method is first, how sure that is, what it costs, and who pays."""
         name, score, standing = self._first, self._score, self.standing
         tasks = f"over {score.tasks} tasks" if score.tasks > 1 else "on one task"
-        which = f"`{name}`, if you can try several strengths: its mean area is {_short(score.area)} {tasks}. "
+        most = f", the largest of {len(standing.ranked)}" if len(standing.ranked) > 1 else ""
+        which = f"`{name}`, if you can try several strengths: its mean area is {_short(score.area)} {tasks}{most}. "
         if steady := standing.steady:
             which += f"With one strength for all tasks, {self._steady(steady)}. "
         yield (

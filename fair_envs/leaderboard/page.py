@@ -34,6 +34,7 @@ from fair_envs.leaderboard.scores import (
     TaskScore,
     boards_of,
     by_performance,
+    points,
     task_score,
 )
 from fair_envs.leaderboard.standing import Standing
@@ -49,15 +50,15 @@ SCORES_CAPTION = (
     "Dotted: 0 and 1. *ppo again* is PPO with other seeds: its distance from PPO is chance."
 )
 AREAS_CAPTION = (
-    "On tasks with scores, means over seeds with 95 % intervals of the bootstrap. In the table below, *PPO itself* is "
+    "On tasks with scores, means over seeds with 95 % intervals. In the table below, *PPO itself* is "
     "what chance gives, and the largest area of a rule is chosen on the test episodes, which methods' strengths are "
     "not."
 )
 CHANGES_CAPTION = (
     "How the rates of the worst-off and of the best-off group change, compared with reward-only PPO and *ppo again* "
-    "together, at the strength that is best on the task; with 95 % intervals over seeds, not corrected for their "
-    "number. In the table below: worst-off / best-off, bold if the interval excludes 0. If the best-off group loses "
-    "and the worst-off group does not gain, a method levels down."
+    "together, at the strength that is best on the task, chosen on these seeds; with 95 % intervals over seeds, not "
+    "corrected for their number. In the table below: worst-off / best-off, bold if the interval excludes 0. If the "
+    "best-off group loses and the worst-off group does not gain, a method levels down."
 )
 TASK_CAPTION = (
     "Better is up (performance) and to the left (a smaller gap). Blue: a method, with a larger dot for a greater "
@@ -337,7 +338,8 @@ class Page:
         found = list(self.standing.contenders[self.standing.ranked[0]].of_tasks.values())
         if steady := self.standing.steady:
             own = self.standing.contenders[steady]
-            found += [task_score(boards[env_id], ArmKey(env_id, steady, own.steadiest)) for env_id in own.of_tasks]
+            keys = [ArmKey(env_id, steady, own.steadiest) for env_id in own.of_tasks]
+            found += [task_score(boards[key.env_id], key, points(boards[key.env_id].arms[key])) for key in keys]
         rows: dict[ArmKey, list[tables.Cell]] = {}
         for one in found:
             key, board = one.key, boards[one.key.env_id]
@@ -355,10 +357,12 @@ class Page:
             ["column", "meaning"], [[title, column.meaning] for title, column in COLUMNS.items()]
         )
         return (
-            "These are means over tasks and seeds. Brackets hold 95 % intervals of the stratified bootstrap over "
-            "training seeds, also of those of PPO and random, by which numbers are scaled. With few seeds such "
-            "intervals are too narrow: in a simulation of an interquartile mean over 9 tasks with 5 seeds, they cover "
-            "about 91 %, and less where most seeds of a task have the same area (0 or 1).\n\n"
+            "These are means over tasks and seeds. Brackets hold 95 % intervals over training seeds: Student's, with "
+            "the standard error of the stratified bootstrap, which also resamples the seeds of PPO and random, by "
+            "which numbers are scaled. Those of the interquartile mean and of *better than PPO* are percentiles of "
+            "this bootstrap. With few seeds these are too narrow: in a simulation of an interquartile mean over 9 "
+            "tasks with 5 seeds, they cover about 91 %, and less where most seeds of a task have the same area (0 or "
+            "1).\n\n"
             "* *Scaled performance*: random 0, PPO 1. *Unfairness*: the gap above its noise floor, fair 0, PPO 1; "
             "above 1 is more unfair than PPO.\n"
             "* *Area*: scaled performance times (1 - unfairness), both between 0 and 1: the part of the rectangle "

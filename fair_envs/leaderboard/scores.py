@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fair_envs.assessment.bounds import within
 from fair_envs.experiments.seeds import Arm
 from fair_envs.leaderboard.jobs import AGAIN, CONSTANT, RANDOM, RATE_OF, REJECTED, REWARD_ONLY, ArmKey, untrained
 from fair_envs.metrics import Estimate, mean_interval
@@ -267,7 +268,7 @@ class TaskBoard:
 
     def area(self, method: str) -> Estimate:
         """Return the mean area of a method over its seeds, each with the strength that is best for the others."""
-        return averaged([self.chosen(method)], [self], areas)
+        return averaged([self.chosen(method)], [self], areas, limits=(0.0, 1.0))
 
 
 def by_performance(arm: Arm) -> tuple[float, float]:
@@ -367,9 +368,9 @@ class TaskScore(NamedTuple):
 
     Attributes:
         area: The method's area, see `TaskBoard.area`.
-        key: The strength, of which the following are.
-        performance: Its performance, see `scaled`.
-        unfairness: Its gap above the noise floor, see `scaled`.
+        key: The strength, of which the groups' changes and the rules are.
+        performance: Mean performance, see `scaled`, of each seed with the strength that is best for the others.
+        unfairness: The same of the gap above the noise floor.
         levels: Who paid.
         as_good: The rules without ground truth that do about as well.
     """
@@ -457,20 +458,30 @@ def score(method: str, boards: Sequence[TaskBoard]) -> Score:
         )
 
     return Score(
-        area=averaged(own, boards, areas),
-        common={strength: averaged([of[strength] for of in of_strengths], boards, areas) for strength in common},
+        area=averaged(own, boards, areas, limits=(0.0, 1.0)),
+        common={
+            strength: averaged([of[strength] for of in of_strengths], boards, areas, limits=(0.0, 1.0))
+            for strength in common
+        },
         interquartile=stratified_bootstrap([own, *scale], interquartile),
         performance=averaged(own, boards, lambda of: of[..., 0]),
         unfairness=averaged(own, boards, lambda of: of[..., 1]),
         improvement=stratified_bootstrap([own, *scale], improvement),
-        of_tasks={board.env_id: task_score(board, board.best(method)) for board in boards},
+        of_tasks={board.env_id: task_score(board, board.best(method), board.chosen(method)) for board in boards},
     )
 
 
-def task_score(board: TaskBoard, key: ArmKey) -> TaskScore:
-    """Return the scores of a method on a task with one of its strengths."""
+def task_score(board: TaskBoard, key: ArmKey, of: Floats) -> TaskScore:
+    """Return the scores of a method on a task.
+
+    Args:
+        board: The task.
+        key: One of the method's strengths, of which the changes of the groups and the rules are.
+        of: Performance and gap of each seed, see `points`: of that strength, or at the strength that is best for the
+            other seeds, so that its choice has no part in them.
+    """
     arm = board.arms[key]
-    performance, unfairness = board.placed(points(arm)).mean(axis=0).tolist()
+    performance, unfairness = board.placed(of).mean(axis=0).tolist()
     return TaskScore(board.area(key.name), key, performance, unfairness, board.levelling(key), board.as_good(arm))
 
 
@@ -479,9 +490,32 @@ def scale_of(boards: Sequence[TaskBoard]) -> list[list[Floats]]:
     return [[board.base for board in boards], [points(board.random) for board in boards]]
 
 
-def averaged(own: Sequence[Floats], boards: Sequence[TaskBoard], number: Callable[[Floats], Floats]) -> Estimate:
-    """Return the mean over tasks of a number of scaled points, given each task's points, with its interval."""
-    return stratified_bootstrap([own, *scale_of(boards)], over_tasks(number))
+def averaged(
+    own: Sequence[Floats],
+    boards: Sequence[TaskBoard],
+    number: Callable[[Floats], Floats],
+    *,
+    limits: tuple[float, float] | None = None,
+) -> Estimate:
+    """Return the mean over tasks of a number of scaled points, given each task's points, with its interval.
+
+    Limits of the number, if it has any, are those of the interval.
+    """
+    found = stratified_bootstrap([own, *scale_of(boards)], over_tasks(number))
+    of_runs = [number(board.placed(of)) for board, of in zip(boards, own, strict=True)]
+    return within(student_interval(found, of_runs, level=found.level), limits)
+
+
+def student_interval(found: Estimate, of_runs: Sequence[Floats], *, level: float) -> Estimate:
+    """Return a bootstrapped estimate with Student's interval, because percentile intervals of few runs are too narrow.
+
+    The standard error is the bootstrap's, corrected for small samples; the degrees of freedom are those of Welch and
+    Satterthwaite for a mean of the numbers of the runs of each task, shapes (runs,).
+    """
+    error = found.standard_error * (found.n / max(found.n - 1, 1)) ** 0.5
+    parts = [(float(runs.var(ddof=1)) / len(runs), len(runs) - 1.0) for runs in of_runs if len(runs) > 1]
+    freedom = summed_interval(0.0, parts, n=found.n).freedom if parts else 0.0
+    return t_interval(found.value, standard_error=error, freedom=freedom, n=found.n, level=level)
 
 
 def over_tasks(number: Callable[[Floats], Floats]) -> Callable[..., Floats]:
@@ -498,9 +532,7 @@ def difference(first: ArmChoice, second: ArmChoice, boards: Sequence[TaskBoard],
     """Return the mean area of a method minus that of another over the scored tasks on which both were run.
 
     The seeds of the reward-only and of the random policy, by which both are scaled, are the same for both. The interval
-    is Student's, because levels close to 1 need more resamples than a percentile interval has. Its standard error is
-    that of the bootstrap, corrected for small samples, and its degrees of freedom are those of Welch and Satterthwaite
-    for the areas of both methods. Undefined if there is no such task.
+    is a `student_interval`. Undefined if there is no such task.
     """
     common = [board for board in boards if not board.unscored and first.runs(board) and second.runs(board)]
     if not common:
@@ -512,11 +544,8 @@ def difference(first: ArmChoice, second: ArmChoice, boards: Sequence[TaskBoard],
         return np.asarray(mean(one, *scale) - mean(other, *scale))
 
     found = stratified_bootstrap([*samples, *scale_of(common)], statistic)
-    error = found.standard_error * (found.n / max(found.n - 1, 1)) ** 0.5
     of_runs = [areas(board.placed(own)) for sample in samples for board, own in zip(common, sample, strict=True)]
-    parts = [(float(runs.var(ddof=1)) / len(runs), len(runs) - 1.0) for runs in of_runs if len(runs) > 1]
-    freedom = summed_interval(0.0, parts, n=found.n).freedom if parts else 0.0
-    return t_interval(found.value, standard_error=error, freedom=freedom, n=found.n, level=level)
+    return student_interval(found, of_runs, level=level)
 
 
 def boards_of(arms: Mapping[ArmKey, Arm]) -> list[TaskBoard]:
