@@ -116,19 +116,20 @@ def comparison(*contenders: Contender) -> Comparison:
     return Comparison(env_id="Some-v0", rate="rate", contenders=contenders, about={"episodes": 10})
 
 
-FEW = "Methods with fewer than 3 seeds"
+ONE, FEW = "Methods with one seed", "Methods with fewer than 3 seeds"
 
 
 def test_methods_are_compared_with_reward_only_ppo_or_else_with_the_best() -> None:
     fair, good = contender("fair", 0.9, 0.7, 0.6), contender("good", 1.5, 0.9, 0.2)
     with_ppo, without = comparison(fair, good, BASE), comparison(fair, good)
     assert with_ppo.reference == BASE and without.reference == good
-    few = FEW
+    few = ONE
     assert [line.split(":")[0] for line in with_ppo.sentences()] == ["fair instead of ppo", "good instead of ppo", few]
     assert [line.split(":")[0] for line in without.sentences()] == ["fair instead of good", few]
     variants = comparison(fair, contender("ppo (n_steps=5)", 0.1, 0.8, 0.4), contender("ppo (n_steps=9)", 0.2, 0.8, 0))
     assert variants.reference is not None and variants.reference.name == "ppo (n_steps=9)"
     assert "Methods are compared with ppo (n_steps=9), which has the highest performance of" in str(variants)
+    assert "Because it was chosen by these numbers, the others look worse than they are" in str(variants)
     chosen = replace(variants, compared_with="fair")
     assert chosen.reference == fair and "highest performance" not in str(chosen)
 
@@ -151,7 +152,9 @@ def test_it_says_how_long_methods_were_trained_and_what_the_sentences_rest_on() 
 
 def test_with_three_seeds_of_every_method_there_are_enough_to_tell() -> None:
     fair, base = contender("fair", 0.9, 0.7, 0.6), BASE._replace(evaluations=BASE.evaluations * 3)
-    assert comparison(fair, base).sentences()[-1].startswith(f"{FEW}: fair (1).")
+    assert comparison(fair, base).sentences()[-1].startswith(f"{ONE}: fair. Sentences about two of them")
+    two = comparison(fair._replace(evaluations=fair.evaluations * 2), base).sentences()
+    assert two[-1].startswith(f"{FEW}: fair (2). Hardly any difference can be clear") and ONE not in " ".join(two)
     assert len(comparison(fair._replace(evaluations=fair.evaluations * 3), base).sentences()) == 1
 
 
@@ -274,6 +277,14 @@ def test_few_episodes_that_all_succeed_prove_little() -> None:
     always, often = succeeding("always", [1, 1, 1, 1]), succeeding("often", *[[1, 1, 1, 1]] * 3)
     assert relation(always, succeeding("other", [1, 1, 1, 1])) == relation(always, often) == "unclear"
     assert difference(always, succeeding("never", [0, 0, 0, 0]), "performance").high > 1
+    several = succeeding("several", *[[1, 1, 1, 1]] * 2)
+    assert relation(often, several) == "unclear"
+    wilson = share_interval([1] * 8)
+    assert several.performance.low == pytest.approx(wilson.low) and several.performance.high == 1
+    assert relation(succeeding("a", *[[1] * 100] * 3), succeeding("b", *[[1] * 100] * 3)) == "as good"
+    assert difference(often, succeeding("none", *[[0, 0, 0, 0]] * 3), "performance").low < 1
+    mixed = succeeding("mixed", [1, 1, 1, 1], [1, 1, 1, 0])
+    assert difference(often, mixed, "performance").standard_error > mixed.performance.standard_error
 
 
 def test_a_difference_of_methods_is_as_uncertain_as_their_seeds_and_the_episodes() -> None:
@@ -287,6 +298,16 @@ def test_a_difference_of_methods_is_as_uncertain_as_their_seeds_and_the_episodes
     assert difference(trained, alone, "performance").standard_error == pytest.approx(
         np.sqrt(0.3**2 / 3 + 2 / 200), rel=0.1
     )
+
+
+def test_a_single_training_is_taken_to_vary_over_seeds_like_the_other_method() -> None:
+    people, common = np.full((200, 2), 5), np.random.default_rng(1).normal(0, 1, 200)
+    several = Contender("a", "trained", [in_episodes(common + shift, people) for shift in (0.3, -0.3, 0.0)])
+    single = Contender("b", "trained", [in_episodes(common, people)])
+    found = difference(several, single, "performance")
+    assert found.standard_error == pytest.approx(0.3 * np.sqrt(1 / 3 + 1)) and found.freedom < 4
+    assert difference(single, several, "performance").standard_error == pytest.approx(found.standard_error)
+    assert difference(single, single._replace(name="c"), "performance").standard_error == 0  # about these two networks
 
 
 def test_differences_cover_what_other_episodes_and_seeds_would_give() -> None:
@@ -342,8 +363,9 @@ def test_a_policy_that_uses_the_ground_truth_is_a_bound_that_need_not_be_beaten(
     assert found.sentences()[2:] == [
         "rule (performance 0.95, gap 0.2): with a lower performance and a smaller gap than ppo.",
         "Bounds, which use the ground truth that methods do not observe: truth.",
-        "Methods with fewer than 3 seeds: ppo (1). Another training may give another result, and hardly any difference "
-        "can be clear: train at least 5 seeds.",
+        "Methods with one seed: ppo. Sentences about two of them, or about one and a rule, are about these trained "
+        "networks and not about the methods: with another seed, the same method can differ as much. Train at least 5 "
+        "seeds.",
     ]
     assert "truth (bound)" in str(found).splitlines()[0]
     assert comparison(BASE, bound).sentences()[0].startswith("Bounds")

@@ -200,8 +200,9 @@ class Comparison:
             others = "Methods" if reference.kind == "trained" else "Policies"
             yield (
                 f"{others} are compared with {reference.name}, which has the highest performance of "
-                f"{', '.join(one.name for one in self._candidates())}; --reference (in Python: reference=) chooses "
-                "another."
+                f"{', '.join(one.name for one in self._candidates())}. Because it was chosen by these numbers, the "
+                "others look worse than they are, and more intervals exclude 0 by chance than said below; --reference "
+                "(in Python: reference=) chooses another."
             )
 
     def save(self, folder: Path | str) -> Path:

@@ -1,9 +1,11 @@
 """What is compared: methods and policies, their numbers, and how much these differ."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.bounds import DIFFERENCE, SHARE, SHARES, Bounds, within
@@ -11,7 +13,7 @@ from fair_envs.assessment.evaluation import LIMIT, RESAMPLES, SHUFFLED, SUCCESS
 from fair_envs.assessment.policies import Kind
 from fair_envs.assessment.pooling import Largest, RateOf, Statistic, noise, resampled
 from fair_envs.assessment.result import Row
-from fair_envs.metrics import Estimate, mean_interval
+from fair_envs.metrics import Estimate, mean_interval, share_interval
 from fair_envs.metrics.intervals import difference_interval, summed_interval
 from fair_envs.metrics.rates import quotients
 from fair_envs.support.aliases import Floats
@@ -54,6 +56,8 @@ class Contender(NamedTuple):
             return rows[0]
         values = [row.estimate.value for row in rows]
         found = mean_interval(values, level=rows[0].estimate.level)
+        if found.standard_error == 0 and rows[0].name == SUCCESS and set(values) <= {0.0, 1.0}:
+            found = _of_all_or_none(rows)
         found = within(found, _possible(rows[0], values))
         floor, limit = (float(np.mean([getattr(row, name) for row in rows])) for name in ("noise", "limit"))
         shuffled = [one.of_episodes.get(SHUFFLED) for one in self.evaluations]
@@ -133,11 +137,6 @@ class Contender(NamedTuple):
         return len(self.evaluations)
 
     @property
-    def few_seeds(self) -> bool:
-        """Whether there are too few trainings to say something about the method."""
-        return self.seeds < FEWEST_SEEDS
-
-    @property
     def uses_truth(self) -> bool:
         """Whether it is a scripted policy that reads what methods do not observe, so that it is a bound."""
         return any(one.about.get("uses_truth", False) for one in self.evaluations)
@@ -155,6 +154,17 @@ class Contender(NamedTuple):
             "long-term": last,
             **{f"rate of {name}": self.row("rate", of=name) for name in self.groups},
         }
+
+
+def _of_all_or_none(rows: Sequence[Row]) -> Estimate:
+    """Return the share of successes if all or no episodes of all seeds succeeded, with Wilson's interval.
+
+    That seeds agree does not show that all episodes would succeed.
+    """
+    value, episodes = rows[0].estimate.value, sum(row.estimate.n for row in rows)
+    found = share_interval(np.full(episodes, value), level=rows[0].estimate.level)
+    error = (found.high - found.low) / (2 * float(ndtri((1 + found.level) / 2)))
+    return replace(found, n=len(rows), standard_error=error)
 
 
 def _possible(row: Row, values: Sequence[float]) -> Bounds:
@@ -176,8 +186,9 @@ def difference(one: Contender, base: Contender, section: str, of: str | None = N
 
     The number may differ for other test episodes, which are the same for both, and for other trainings, which are
     independent. The interval is Welch's for the sum: the variance of the difference over bootstrap samples of the
-    episodes, and for each method with several seeds the variance of its mean over seeds. With a single training, other
-    trainings are not covered. Evaluations that were stored without their episodes are compared as independent ones.
+    episodes, and for each method the variance of its mean over seeds. A single training is taken to vary over seeds
+    like the other method. If both are single trainings, the difference is about these two only. Evaluations that were
+    stored without their episodes are compared as independent ones.
 
     Args:
         one: A contender.
@@ -195,10 +206,19 @@ def difference(one: Contender, base: Contender, section: str, of: str | None = N
         parts = [(float((pair[0] - pair[1]).var(ddof=1)) * episodes / (episodes - 1), episodes - 1.0)]
         if parts[0][0] == 0 and section == "performance" and one.performance_name == SUCCESS:
             return difference_interval(first, second)  # all or no episodes succeeded: few of them do not prove it
-    for contender, number in ((one, first), (base, second)):
-        if contender.seeds > 1:
-            parts.append((number.standard_error**2, contender.seeds - 1.0))
+    parts += [*_of_seeds(one, first, base, second), *_of_seeds(base, second, one, first)]
     return summed_interval(first.value - second.value, parts, n=min(first.n, second.n), level=first.level)
+
+
+def _of_seeds(
+    contender: Contender, number: Estimate, other: Contender, its_number: Estimate
+) -> list[tuple[float, float]]:
+    """Return the variance of a contender's number over seeds and its degrees of freedom; none if it is not known."""
+    if contender.seeds > 1:
+        return [(number.standard_error**2, contender.seeds - 1.0)]
+    if contender.kind == other.kind == "trained" and other.seeds > 1:
+        return [(its_number.standard_error**2 * other.seeds, other.seeds - 1.0)]
+    return []
 
 
 def _episodes(one: Evaluation) -> int:

@@ -166,11 +166,18 @@ def told_changes(contenders: Sequence[Contender], base: Contender | None) -> Ite
     split = [one.name for one in every if one.disagree]
     if split:
         yield f"Trainings disagree on who is worse off, so that signed gaps cancel: {', '.join(split)}."
-    few = [f"{one.name} ({one.seeds})" for one in every if one.few_seeds]
+    single = [one.name for one in every if one.seeds == 1]
+    if single:
+        yield (
+            f"Methods with one seed: {', '.join(single)}. Sentences about two of them, or about one and a rule, are "
+            "about these trained networks and not about the methods: with another seed, the same method can differ as "
+            "much. Train at least 5 seeds."
+        )
+    few = [f"{one.name} ({one.seeds})" for one in every if 1 < one.seeds < FEWEST_SEEDS]
     if few:
         yield (
-            f"Methods with fewer than {FEWEST_SEEDS} seeds: {', '.join(few)}. Another training may give another "
-            "result, and hardly any difference can be clear: train at least 5 seeds."
+            f"Methods with fewer than {FEWEST_SEEDS} seeds: {', '.join(few)}. Hardly any difference can be clear: "
+            "train at least 5 seeds."
         )
 
 
