@@ -7,6 +7,7 @@ who count in the rate, such as the qualified.
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -346,8 +347,14 @@ class Lowest:
 
 
 def noise(values: Floats, *, level: float) -> tuple[float, float]:
-    """Return the mean and a quantile of absolute gaps with shuffled group memberships; NaN without a defined one."""
-    gaps = np.abs(values)
+    """Return the mean and the limit of absolute gaps with shuffled group memberships; NaN without a defined one.
+
+    Without an effect of the groups, the gap itself is one more such gap. So the limit is the gap of the rank ``level *
+    (count + 1)``, rounded up, which the gap itself exceeds with a probability of at most ``1 - level``; NaN if there
+    are too few for that rank.
+    """
+    gaps = np.sort(np.abs(values))
     if not gaps.size or np.isnan(gaps).any():
         return float("nan"), float("nan")
-    return float(gaps.mean()), float(np.quantile(gaps, level))
+    rank = math.ceil(level * (gaps.size + 1) - 1e-9)
+    return float(gaps.mean()), float(gaps[rank - 1]) if rank <= gaps.size else float("nan")

@@ -79,7 +79,7 @@ def _draw_reference(axis: Any, board: TaskBoard, rows: Sequence[Row], limits: Li
 
     Each has its mark, but all constant actions have the same one.
     """
-    names = [REWARD_ONLY, RANDOM, *board.distinct_rules, *board.bounds, *(key.name for key in board.entries)]
+    names = [REWARD_ONLY, RANDOM, *board.distinct_rules, *sorted(board.bounds), *(key.name for key in board.entries)]
     labels = {name: f"{name} ({BOUND})" if name in board.bounds else name for name in names}
     labels |= {name: CONSTANT.strip() for name in names if name.startswith(CONSTANT)}
     for label, mark in zip(dict.fromkeys(labels.values()), cycle(MARKS)):

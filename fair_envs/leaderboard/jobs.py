@@ -443,11 +443,11 @@ def evaluated(env_id: str, policy: Any, *, seed: int, episodes: int, parameters:
 def numbers_of(found: Evaluation) -> dict[str, float]:
     """Return the columns of the leaderboard.
 
-    ``gap`` is the largest difference between two groups in the task's rate, ``noise`` its noise floor, ``limit`` the
-    value above which it is beyond noise. ``worst`` and ``best`` are the rates of the worst-off and the best-off group.
+    ``gap`` is the largest difference between two groups in the task's rate, ``noise`` its noise floor.
+    ``worst`` and ``best`` are the rates of the worst-off and the best-off group.
     """
     gap = found.gap
-    numbers = {"performance": found.performance.value, "gap": gap.value, "noise": gap.noise, "limit": gap.limit}
+    numbers = {"performance": found.performance.value, "gap": gap.value, "noise": gap.noise}
     rates = {name: rate.value for name, rate in found.rates.items()}
     numbers |= {f"{RATE_OF}{name}": value for name, value in rates.items()}
     numbers |= {"worst": float(np.nanmin([*rates.values()])), "best": float(np.nanmax([*rates.values()]))}
@@ -455,7 +455,7 @@ def numbers_of(found: Evaluation) -> dict[str, float]:
         rows = [row for row in found.rows if row.section == section]
         if rows:
             row = rows[-1 if section == "long-term" else 0]
-            numbers |= {section: row.value, f"{section} noise": row.noise, f"{section} limit": row.limit}
+            numbers |= {section: row.value, f"{section} noise": row.noise}
     return numbers
 
 

@@ -224,6 +224,19 @@ def test_the_noise_floor_of_a_fair_policy_is_about_its_gap_and_far_below_that_of
         assert (gap > limit) == unfair
 
 
+@pytest.mark.parametrize("count", [19, 20, 50, 100])
+def test_a_gap_that_chance_gives_is_beyond_the_limit_in_at_most_five_percent_of_cases(count: int) -> None:
+    draws = np.random.default_rng(0).standard_normal((8000, count + 1))
+    stars = [abs(gap) > noise(shuffled, level=0.95)[1] for gap, *shuffled in draws]
+    expected = (count + 1 - np.ceil(0.95 * (count + 1) - 1e-9)) / (count + 1)  # of equal ranks
+    assert np.mean(stars) == pytest.approx(expected, abs=0.0075) and 0.039 < expected <= 0.05
+
+
+def test_few_shuffles_have_no_limit() -> None:
+    assert np.isnan(noise(np.arange(18.0), level=0.95)[1])
+    assert noise(np.arange(19.0), level=0.95) == (9.0, 18.0) and noise(np.arange(-99.0, 1), level=0.95)[1] == 95.0
+
+
 def test_noise_is_undefined_if_a_shuffle_is() -> None:
     assert np.isnan(noise(np.array([0.1, np.nan]), level=0.95)).all()
     assert np.isnan(noise(np.zeros(0), level=0.95)).all()

@@ -29,7 +29,6 @@ def arm(
                 "performance": performance + 0.1 * shift,
                 "gap": gap + 0.1 * shift * (gap > 0),
                 "noise": noise,
-                "limit": 2 * noise,
                 "rate of advantaged": ahead,
                 "rate of disadvantaged": behind + 0.1 * shift,
                 "worst": min(ahead, behind),

@@ -93,7 +93,7 @@ def test_a_policy_that_is_trained_again_is_the_same(out: Path) -> None:
 
 def test_the_columns_of_a_row_are_those_of_its_evaluation() -> None:
     def row(section: str, value: float) -> Any:
-        return SimpleNamespace(section=section, value=value, noise=value / 10, limit=value / 5)
+        return SimpleNamespace(section=section, value=value, noise=value / 10)
 
     rows = [row("short-term", 0.3), row("short-term", 0.4), row("long-term", 0.5), row("long-term", 0.6)]
     rates = {name: row("rate", value) for name, value in {"A": 0.5, "B": 0.2, "C": 0.7, "nobody": np.nan}.items()}
@@ -106,7 +106,6 @@ def test_the_columns_of_a_row_are_those_of_its_evaluation() -> None:
             "performance": 2.0,
             "gap": 0.45,
             "noise": 0.045,
-            "limit": 0.09,
             "rate of A": 0.5,
             "rate of B": 0.2,
             "rate of C": 0.7,
@@ -114,10 +113,8 @@ def test_the_columns_of_a_row_are_those_of_its_evaluation() -> None:
             "best": 0.7,
             "short-term": 0.3,  # the first one
             "short-term noise": 0.03,
-            "short-term limit": 0.06,
             "long-term": 0.6,  # the last one
             "long-term noise": 0.06,
-            "long-term limit": 0.12,
         }
     )
 

@@ -229,8 +229,8 @@ def test_a_rule_that_uses_the_ground_truth_is_a_bound() -> None:
 def test_a_task_without_learning_or_without_unfairness_has_no_scores() -> None:
     assert board().unscored == ""
     assert "better than random" in board(ppo=(0.0, 0.4)).unscored
-    assert "beyond noise" in board(ppo=(1.0, 0.015)).unscored
-    learned = board(ppo=(0.8, 0.015))
+    assert "beyond noise" in board(ppo=(1.0, 0.0105)).unscored  # the floor is 0.01
+    learned = board(ppo=(0.8, 0.0105))
     assert "beyond noise" in learned.unscored and learned.behind_rule() == "89 % of `max-reward`"
     without = told(page(learned), "Which tasks")
     assert "max-reward" not in without and "beyond noise" in without
@@ -479,7 +479,7 @@ def test_the_difference_with_one_strength_is_of_that_strength() -> None:
 
 
 def test_a_task_without_scores_can_have_areas() -> None:
-    assert board().has_areas and not board(ppo=(0.0, 0.4)).has_areas and not board(ppo=(1.0, 0.015)).has_areas
+    assert board().has_areas and not board(ppo=(0.0, 0.4)).has_areas and not board(ppo=(1.0, 0.0105)).has_areas
     unlearned = board({"one": (0.6, 0.01)}, ppo=(0.6, 0.4))
     assert unlearned.unscored and unlearned.has_areas and unlearned.area("one").value > 0.9
 
