@@ -201,7 +201,7 @@ def weights_of_samples(episodes: int, *, count: int, seed: int) -> Ints:
 
 
 def pooled_estimate(totals: Floats, samples: Floats, statistic: Statistic, *, level: float) -> Estimate:
-    """Return a statistic of the pooled totals, with its percentile interval; see also `Largest.interval`.
+    """Return a statistic of the pooled totals, with its interval, see `percentiles`; see also `Largest.interval`.
 
     Args:
         totals: Benefits and demands, shape (episodes, groups, rates, 2).
@@ -216,14 +216,22 @@ def pooled_estimate(totals: Floats, samples: Floats, statistic: Statistic, *, le
         if isinstance(statistic, Largest):
             low, high = statistic.interval(totals, samples, level)
         else:
-            low, high = map(float, percentiles(found, level))
+            low, high = map(float, percentiles(found, level, episodes=n))
         error = float(found.std(ddof=1))
     return Estimate(value=value, low=low, high=high, n=n, level=level, standard_error=error)
 
 
-def percentiles(samples: Floats, level: float) -> Floats:
-    """Return the ends of the percentile interval of some samples, shape (2, ...) for samples (n, ...)."""
-    found: Floats = np.nanquantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
+def percentiles(samples: Floats, level: float, *, episodes: int) -> Floats:
+    """Return the ends of the expanded percentile interval, shape (2, ...) for bootstrap samples (n, ...).
+
+    Percentiles of few episodes are too narrow, like a normal interval with a standard error that is divided by the
+    number of episodes instead of one less. The percentiles are those further out that make up for both (Hesterberg,
+    "What Teachers Should Know About the Bootstrap", The American Statistician, 2015).
+    """
+    from scipy.special import ndtr, stdtrit
+
+    reach = float(stdtrit(episodes - 1, (1 + level) / 2)) * np.sqrt(episodes / (episodes - 1))
+    found: Floats = np.nanquantile(samples, ndtr([-reach, reach]), axis=0)
     return found
 
 
