@@ -103,7 +103,7 @@ def test_a_gap_below_the_limit_of_noise_is_no_gap() -> None:
     assert "gap 0.01 to 0.4 (larger; ppo: no gap above noise)" in change(contender("far", 1.0, 0.9, 0.5), even)
     split = Contender("ppo", "trained", [evaluation(1, {"rich": 0.5 + gap, "poor": 0.5}) for gap in (0.025, 0.005)])
     told = change(contender("far", 1.0, 0.9, 0.5), split)
-    assert "larger; ppo: no gap above noise, but in 1 of 2 trainings of ppo)" in told
+    assert "larger; ppo: no gap above noise, but in 1 of 2 trainings of ppo, of which chance gives one in 20)" in told
 
 
 def test_a_gap_that_changes_its_sign_is_compared_by_its_size() -> None:

@@ -300,7 +300,7 @@ def reading(one: Evaluation, *others: Evaluation, main: bool = False) -> list[st
         "sums of benefits divided by sums of demands.",
         f"After ~: the noise floor, {floor}."
         if main
-        else f"{where}: {floor}; *: the gap is larger than 95 % of these.",
+        else f"{where}: {floor}; *: the gap is above the limit that chance exceeds in at most 5 % of cases.",
     ]
     notions = () if main else compared([one, *others])
     return [*found, *notions, *acting([one, *others]), played_with(one), *told_few(episodes)]

@@ -145,7 +145,8 @@ class Comparison:
             f"{self._how_compared()} About {self._compared()} intervals were looked at: {100 - level:g} % exclude 0 by "
             "chance if nothing differs.",
             "After ~: the noise floor, the mean gap after shuffling the group memberships of individuals; *: the gap "
-            "is larger than 95 % of these. Over several seeds, it is the mean gap that is compared.",
+            "is above the limit that chance exceeds in at most 5 % of cases. Over several seeds, the mean gap is "
+            "compared.",
             *told_few(episodes),
         ]
 

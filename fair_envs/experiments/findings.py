@@ -110,7 +110,7 @@ def _word_of_gap(gap: Verdict, one: Contender, base: Contender) -> str:
 def _no_gap(one: Contender) -> str:
     """Return that the mean gap of a contender is not above noise, and in how many trainings it is."""
     some = (
-        f", but in {one.beyond_noise} of {one.seeds} trainings of {one.name}"
+        f", but in {one.beyond_noise} of {one.seeds} trainings of {one.name}, of which chance gives one in 20"
         if one.beyond_noise and one.seeds > 1
         else ""
     )

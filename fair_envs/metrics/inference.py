@@ -250,7 +250,7 @@ def probability_of_improvement(first: Sequence[ArrayLike], second: Sequence[Arra
         second: Those of the other method, for the same tasks.
 
     Returns:
-        A number, or an array of the leading shape.
+        A number, or an array of the leading shape; NaN if a score is.
 
     Example:
         >>> print(probability_of_improvement([[1, 2], [3, 3]], [[0, 1], [3, 3]]))
@@ -260,7 +260,10 @@ def probability_of_improvement(first: Sequence[ArrayLike], second: Sequence[Arra
         (np.asarray(own, np.float64)[..., np.newaxis], np.asarray(other, np.float64)[..., np.newaxis, :])
         for own, other in zip(first, second, strict=True)
     ]
-    return np.mean([np.mean((own > other) + (own == other) / 2, axis=(-2, -1)) for own, other in pairs], axis=0)
+    better = [
+        np.where(np.isnan(own) | np.isnan(other), np.nan, (own > other) + (own == other) / 2) for own, other in pairs
+    ]
+    return np.mean([np.mean(one, axis=(-2, -1)) for one in better], axis=0)
 
 
 def stratified_bootstrap(

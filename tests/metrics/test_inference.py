@@ -63,6 +63,10 @@ def test_the_bootstrap_resamples_each_task_alone() -> None:
 def test_scores_of_tasks_with_different_numbers_of_runs() -> None:
     uneven = [[0.0, 1.0, 2.0], [1.0, 2.0]]
     assert stratified_bootstrap([uneven], interquartile_mean).n == 2
+    assert np.isnan(
+        [probability_of_improvement([[1, 2]], [[0, np.nan]]), probability_of_improvement([[np.nan]], [[0]])]
+    ).all()
+    assert probability_of_improvement([[np.inf]], [[0]]) == 1
     assert probability_of_improvement(uneven, [[0.0], [1.5, 1.5, 1.5]]) == pytest.approx((2.5 / 3 + 0.5) / 2)
 
 
