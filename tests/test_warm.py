@@ -71,8 +71,9 @@ def test_one_is_told_once_and_only_if_it_takes_long_to_compile(
 
 
 @pytest.mark.skipif(not compilation.COMPILED, reason="nothing is compiled")
-def test_threads_compile_a_kernel_at_the_same_time() -> None:
+def test_threads_compile_a_kernel_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Listeners get the events of all threads, so that one thread sees the end of what another one began."""
+    monkeypatch.setattr(compilation, "_seconds", [])  # so that it waits
     kernel = compilation._Kernel(lambda: None)
     one, other = compilation._Patience(kernel), compilation._Patience(kernel)
     begun, ended = (
