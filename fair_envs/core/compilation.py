@@ -160,7 +160,7 @@ class _Kernel(CPUDispatcher):
 
 
 class _Patience(event.Listener):
-    """Announces the compilation of a kernel if it, with earlier ones, takes long; loading from disk is none.
+    """Announces the compilation of a kernel if it, with earlier ones, takes long; loading from disk does not count.
 
     A listener gets the events of all threads, and of the rules that are compiled into the kernel.
     """

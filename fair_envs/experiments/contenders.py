@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.bounds import DIFFERENCE, SHARE, SHARES, Bounds, within
@@ -14,7 +13,7 @@ from fair_envs.assessment.policies import Kind
 from fair_envs.assessment.pooling import Largest, RateOf, Statistic, noise, resampled
 from fair_envs.assessment.result import Row
 from fair_envs.metrics import Estimate, mean_interval, share_interval
-from fair_envs.metrics.intervals import difference_interval, summed_interval
+from fair_envs.metrics.intervals import difference_interval, standard_error_of, summed_interval
 from fair_envs.metrics.rates import quotients
 from fair_envs.support.aliases import Floats
 
@@ -163,8 +162,7 @@ def _of_all_or_none(rows: Sequence[Row]) -> Estimate:
     """
     value, episodes = rows[0].estimate.value, sum(row.estimate.n for row in rows)
     found = share_interval(np.full(episodes, value), level=rows[0].estimate.level)
-    error = (found.high - found.low) / (2 * float(ndtri((1 + found.level) / 2)))
-    return replace(found, n=len(rows), standard_error=error)
+    return replace(found, n=len(rows), standard_error=standard_error_of(found))
 
 
 def _possible(row: Row, values: Sequence[float]) -> Bounds:

@@ -384,7 +384,7 @@ class Page:
             "Scripted rules do not know the truth about a person, but some know parameters of their world, which "
             "methods must learn. Some were written after results of methods had been seen, as the plan says. Trained "
             "methods have the same observations on a task. Those of the PPO family have two layers of 64 units; `pcn`, "
-            "`lcn`, `ddpg`, `fair-e` and `fair-er` have networks of their own. What methods learn from besides the "
+            "`lcn`, `ddpg`, `fair-e` and `fair-er` have other networks. What methods learn from besides the "
             "reward is said below the table of each task. The recommended settings were chosen on FairLending, "
             "FairHiring and FairHarvest, which favours trained methods slightly there.\n\n"
             "The *best trained* policy of a task, below, is the best strength of the method with the largest area; on "

@@ -141,7 +141,7 @@ def difference_interval(first: Estimate, second: Estimate) -> Estimate:
         >>> print(difference_interval(mean_interval([3, 4, 5]), mean_interval([1, 2, 3])))
         2 [-0.267, 4.267] (95 %, n = 3)
     """
-    parts = [(_standard_error(one) ** 2, float(max(one.n - 1, 1))) for one in (first, second)]
+    parts = [(standard_error_of(one) ** 2, float(max(one.n - 1, 1))) for one in (first, second)]
     return summed_interval(first.value - second.value, parts, n=min(first.n, second.n), level=first.level)
 
 
@@ -161,7 +161,7 @@ def summed_interval(value: float, parts: Sequence[tuple[float, float]], *, n: in
     return t_interval(value, standard_error=float(np.sqrt(total)), freedom=found, n=n, level=level)
 
 
-def _standard_error(estimate: Estimate) -> float:
+def standard_error_of(estimate: Estimate) -> float:
     """Return the standard error; from the width of the interval if only that is known."""
     from scipy.special import ndtri
 

@@ -25,7 +25,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def keep_json(path: Path, content: Any) -> None:
-    """Write plain data atomically, or remove the file if there is none."""
+    """Write plain data atomically, or remove the file if the data are empty."""
     if content:
         write_json(path, content)
     else:

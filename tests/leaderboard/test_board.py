@@ -96,11 +96,11 @@ def test_the_columns_of_a_row_are_those_of_its_evaluation() -> None:
         return SimpleNamespace(section=section, value=value, noise=value / 10)
 
     rows = [row("short-term", 0.3), row("short-term", 0.4), row("long-term", 0.5), row("long-term", 0.6)]
-    rates = {name: row("rate", value) for name, value in {"A": 0.5, "B": 0.2, "C": 0.7, "nobody": np.nan}.items()}
+    rates = {name: row("rate", value) for name, value in {"A": 0.5, "B": 0.2, "C": 0.7, "empty": np.nan}.items()}
     found = SimpleNamespace(performance=row("performance", 2.0), gap=row("gap", 0.45), rates=rates, rows=rows)
     numbers = jobs.numbers_of(found)  # type: ignore[arg-type]
-    of_nobody = numbers.pop("rate of nobody")
-    assert np.isnan(of_nobody)
+    of_empty = numbers.pop("rate of empty")
+    assert np.isnan(of_empty)
     assert numbers == pytest.approx(
         {
             "performance": 2.0,
