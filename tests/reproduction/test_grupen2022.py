@@ -567,6 +567,12 @@ def test_claims_about_arms_that_were_not_run_have_no_verdict(tmp_path: Path) -> 
     assert some.write().exists()
 
 
+def test_deficits_of_few_seeds_have_no_picture(tmp_path: Path) -> None:
+    few = report(tmp_path, seeds=sections.FEW - 1).write()
+    assert "(fairness.png)" not in few.read_text() and not (tmp_path / "fairness.png").exists()
+    assert "(fairness.png)" in report(tmp_path, seeds=sections.FEW).write().read_text()
+
+
 def test_one_seed_decides_nothing(tmp_path: Path) -> None:
     for name, claim in claims(report(tmp_path, seeds=1)).items():
         outcomes = {test: holds for test, holds in holds(claim).items() if test != "each seed"}
@@ -808,8 +814,9 @@ def test_teams_without_training_have_no_interval_in_figures(tmp_path: Path) -> N
     made = report(tmp_path)
     assert math.isnan(made._share("greedy", 1.2).low) and made._share("greedy", 1.2).value == 1
     assert made._share("mutual", 1.2).low == share_interval(flags(20, 20), method="exact").low
-    deficit, success = made._means(np.array([0.1, 0.3, 0.9]), np.array([1.0, 0.8, 0.2]))
-    assert deficit == mean_interval([0.1, 0.3]) and success.value == pytest.approx(0.9) and math.isnan(success.high)
+    able, deficits = [1.0, 0.8, 0.9, 0.7, 0.6], [0.1, 0.3, 0.2, 0.5, 0.4]
+    deficit, success = made._means(np.array([*deficits, 0.9]), np.array([*able, 0.2]))
+    assert deficit == mean_interval(deficits) and success.value == pytest.approx(0.8) and math.isnan(success.high)
     assert sections.quartiles(np.arange(5.0)).value == 2 and sections.quartiles(np.arange(5.0)).high == 3
 
 
@@ -839,6 +846,8 @@ def test_few_seeds_have_no_interval_and_teams_without_training_stand_beside_coun
         sections.with_count(np.full(6, 0.5)) == "0.500 [0.500, 0.500] (6)"
         and sections.with_count(np.array([])) == "none"
     )
+    deficit, _ = report(tmp_path)._means(np.array([0.1, 0.3, 0.9]), np.array([1.0, 0.8, 0.2]))
+    assert deficit.value == pytest.approx(0.2) and math.isnan(deficit.low) and math.isnan(deficit.high)
     assert "greedy 0 of 10, planner 10 of 10" in claims(report(tmp_path))["loss"].evidence  # not independent teams
     for name in ("greedy", "mutual", "loss", "between", "strong"):
         assert all(f"{own} " in claims(report(tmp_path))[name].evidence for own in paper.REFERENCES)

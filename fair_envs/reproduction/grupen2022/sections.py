@@ -400,13 +400,6 @@ class Sections(study.Report[Scale]):
         notions = list(dict.fromkeys(["mutual", *shared, *larger, *penalised, DEALT, *TEAMS]))
         self._draw_counts(rewards, "reward.png", self.scale.speeds_of("greedy"))
         self._draw_counts(notions, "counts.png", self.speeds)
-        fairness = {f"speed {speed:g}": self._fairness_at(notions, speed) for speed in self.speeds}
-        plots.dot_plot(
-            {title: arms for title, arms in fairness.items() if any(arms.values())} or fairness,
-            self.out / "fairness.png",
-            label="absolute corrected deficit in bits, of the seeds that capture (0 is fair)",
-            lines=[0],
-        )
         curves = {
             "Fig. 4: Fair-E": ("mutual", "individual", *shared, *larger),
             "Fig. 4: Fair-ER": ("mutual", *penalised),
@@ -426,10 +419,7 @@ class Sections(study.Report[Scale]):
                 "reward.png", "Share of the seeds that capture at each speed, by reward (Fig. 2), exact intervals."
             ),
             Picture("counts.png", "Share of the seeds that capture at each speed (Fig. 3c), exact intervals."),
-            Picture(
-                "fairness.png",
-                f"Team fairness of the seeds that capture at each speed (Fig. 3b), of at least {FEW} seeds.",
-            ),
+            *self._fairness(notions),
             Picture(
                 "training.png",
                 "Success of the training's episodes (Fig. 4): median of the seeds, and their quartiles. In the first "
@@ -439,6 +429,20 @@ class Sections(study.Report[Scale]):
             *self._exchange(["mutual", *shared, *larger, *penalised]),
             *self._pulls(penalised),
         ]
+
+    def _fairness(self, names: Sequence[Label]) -> list[Picture]:
+        """Save the deficits of arms of which enough seeds capture, if there are any."""
+        file, all_speeds = (
+            "fairness.png",
+            {f"speed {speed:g}": self._fairness_at(names, speed) for speed in self.speeds},
+        )
+        panels = {title: arms for title, arms in all_speeds.items() if any(arms.values())}
+        if not panels:
+            return []
+        label = "absolute corrected deficit in bits, of the seeds that capture (0 is fair)"
+        plots.dot_plot(panels, self.out / file, label=label, lines=[0])
+        text = f"Team fairness of the seeds that capture at each speed (Fig. 3b), of at least {FEW} seeds."
+        return [Picture(file, text)]
 
     def _fairness_at(self, names: Iterable[Label], speed: float) -> dict[str, dict[str, Estimate]]:
         found = {}
@@ -466,15 +470,17 @@ class Sections(study.Report[Scale]):
             Picture(
                 file,
                 "Success against the deficit at each speed (Fig. 5). Pale: single seeds. Large: means of the seeds "
-                "that capture, with intervals of the deficit if there are several; a team that never captures has a "
+                f"that capture, with intervals of the deficit of at least {FEW}; a team that never captures has a "
                 "deficit of 0. The horizontal axes differ.",
             )
         ]
 
     @staticmethod
     def _means(deficit: Floats, success: Floats) -> tuple[Estimate, Estimate]:
-        """Return the mean deficit of the seeds that capture with its interval, and their mean success without one."""
+        """Return the means of the seeds that capture: of the deficit with its interval, of the success without one."""
         found, reached = (mean_interval(values[success >= CAPTURES]) for values in (deficit, success))
+        if found.n < FEW:
+            found = replace(found, low=np.nan, high=np.nan)
         return found, replace(reached, low=np.nan, high=np.nan)
 
     def _pulls(self, names: Sequence[Label]) -> list[Picture]:
