@@ -159,9 +159,9 @@ class Report(ABC, Generic[ScaleT]):
         if claims:
             yield "## What would change our mind"
             yield (
-                "Each claim would be refuted by what stands behind its number, if the test of the claim shows it, with "
-                "its correction. Where a verdict is *does not hold*, this has been shown. Such a verdict would change "
-                "if more seeds, points that were not run, or trainings as long as the paper's no longer showed it. "
+                "The list has, for each claim, the result that would refute it, if the claim's own test shows it. "
+                "Where a verdict is *does not hold*, this has been shown. Such a verdict would change if more "
+                "seeds, points that were not run, or trainings as long as the paper's no longer showed it. "
                 "Where a verdict is *undecided*, the table of verdicts has the number of seeds that would decide, or "
                 "no number if none is known or it is above a thousand."
             )
@@ -249,7 +249,9 @@ def seeds_of(arms: Iterable[Arm]) -> str:
     """Return the number of seeds of each arm in words; with missing rows, it is not that of the scale."""
     counts = [arm.seeds for arm in arms]
     fewest, most = min(counts), max(counts)
-    return f"{most} seeds an arm" if fewest == most else f"{fewest} to {most} seeds an arm"
+    if fewest < most:
+        return f"{fewest} to {most} seeds an arm"
+    return f"{most} seed{'s' if most != 1 else ''} an arm"
 
 
 FAILURES = "failures.json"  # why cells have no row, beside the table

@@ -435,6 +435,7 @@ def always(counts: Sequence[Sequence[int]]) -> Counts:
 
 LESS_UNFAIR: Counts = {speed: UNFAIR if speed >= sections.FALLING else SOMEWHAT for speed in SPEEDS}
 SKILLED: Counts = {speed: FAIR if speed > 1 else NEVER for speed in SPEEDS}
+NEVER_BELOW_1: Counts = {speed: FAIR if speed >= 1 else NEVER for speed in SPEEDS}
 FALLS: Counts = {speed: FAIR if speed >= sections.FALLING else NEVER for speed in SPEEDS}
 ONE_UNFAIR: Counts = always([*FAIR, *FAIR, *FAIR, (400, 60, 40)])
 
@@ -575,17 +576,46 @@ def test_deficits_of_few_seeds_have_no_picture(tmp_path: Path) -> None:
 
 def test_one_seed_decides_nothing(tmp_path: Path) -> None:
     for name, claim in claims(report(tmp_path, seeds=1)).items():
-        outcomes = {test: holds for test, holds in holds(claim).items() if test != "each seed"}
-        assert set(outcomes.values()) <= {None}, name
+        assert set(holds(claim).values()) <= {None}, name
+
+
+def test_few_seeds_decide_nothing_except_by_exact_tests(tmp_path: Path) -> None:
+    loses: dict[str, Counts] = {"Fair-ER 0.5": NEVER_BELOW_1, "Fair-ER 0.5" + BY_NUMBER: NEVER_BELOW_1}
+    few, more = (claims(report(tmp_path, loses, seeds=seeds)) for seeds in (sections.FEW - 1, sections.FEW))
+    assert holds(more["free"])["Fair-ER 0.5"] is False
+    for name in ("unfair", "fair", "free", "roles"):
+        assert set(holds(few[name]).values()) == {None} and paper.FEWER in few[name].verdict(REPAIRED), name
+        assert set(holds(more[name]).values()) != {None}, name
+    assert holds(few["loss"], PRINTED) == {"Fair-E, by number": True}  # 4 of 4 and 0 of 4: Fisher's p is 0.03
+    assert "about" not in claims(report(tmp_path, seeds=2))["loss"].verdict(REPAIRED)
+    unfair = claims(report(tmp_path, {"Fair-E": always(UNFAIR)}, seeds=2))["fair"]
+    assert holds(unfair)["each seed"] is False and holds(unfair)["within 0.01 bits"] is None
+
+
+def test_differences_of_few_seeds_are_not_shown(tmp_path: Path) -> None:
+    few, more = (claims(report(tmp_path, seeds=seeds)) for seeds in (sections.FEW - 1, sections.FEW))
+    for name in ("between", "free"):
+        rows = [of for methods in few[name].measured.numbers.values() for of in methods.values()]  # type: ignore[union-attr]
+        assert not any(rows)
+        assert more[name].measured.panels()  # type: ignore[union-attr]
+
+
+def test_a_method_of_which_one_weight_was_run_says_so(tmp_path: Path) -> None:
+    made = report(tmp_path)
+    only = "Fair-ER 0.5" + BY_NUMBER
+    kept = {name: of for name, of in made.arms.items() if BY_NUMBER not in name or name in (only, "Fair-E" + BY_NUMBER)}
+    for name in ("between", "free"):
+        assert claims(made)[name].verdict(PRINTED).count("was run") == 0
+        assert claims(replace(made, arms=kept))[name].verdict(PRINTED).endswith(f". Of Fair-ER, only `{only}` was run")
 
 
 def test_a_fair_team_is_seldom_said_to_be_unfair() -> None:
     rng, wrong = np.random.default_rng(0), 0
     for _ in range(10):
         ps = [play(rng.multinomial(475, [1 / 3] * 3).tolist()).fairness.p_value for _ in range(25)]
-        wrong += paper.no_seed_unfair({"a": np.array(ps)}).holds is False
+        wrong += paper.no_seed_unfair({"a": np.array(ps)}, {"a": np.zeros(25)}).holds is False
     assert wrong <= 3  # about one in twenty
-    assert not paper.no_seed_unfair({}).run
+    assert not paper.no_seed_unfair({}, {}).run
 
 
 # -------------------------------------------------------------------------------------------------------- tests
@@ -633,10 +663,13 @@ def test_most_seeds_capture_only_if_the_exact_interval_says_so() -> None:
 
 
 def test_numbers_of_several_arms_are_corrected_for_their_number() -> None:
-    e = mean_interval([0.1, 0.3, 0.2, 0.25, -0.05])  # p of two sides: 0.06 with one arm of four
-    clear = mean_interval([0.2, 0.21, 0.19, 0.2, 0.2])
+    def more(*values: float) -> paper.Samples:
+        return np.array(values), np.zeros(len(values))
+
+    e = more(0.1, 0.3, 0.2, 0.25, -0.05)  # p of two sides: 0.06 with one arm of four
+    clear = more(0.2, 0.21, 0.19, 0.2, 0.2)
     assert paper.each_above({"a": clear, "b": e}, 0)["a"].holds is True
-    strict = mean_interval([0.1, 0.3, 0.2, 0.25, 0.02])  # p = 0.03
+    strict = more(0.1, 0.3, 0.2, 0.25, 0.02)  # p = 0.03
     assert paper.each_above({"a": strict}, 0)["a"].holds is True
     assert paper.each_above({name: strict for name in "abc"}, 0)["a"].holds is None
     assert paper.each_below({"a": clear}, 0)["a"].holds is False
@@ -716,7 +749,10 @@ def test_the_penalty_of_each_speed_is_shown_for_separate_networks(tmp_path: Path
         made = with_numbers(made, name, own)
     rows = cells_by_row(made.penalty_table().split("\n\n")[-1])
     assert list(rows) == ["mutual", "Fair-ER 1"]
-    assert [cell[:4] for cell in rows["mutual"]] == [f"{speed:.2f}" for speed in SPEEDS]
+    seeds, *shown = rows["mutual"]
+    assert seeds == "20" and [cell[:4] for cell in shown] == [
+        f"{speed:.2f}" if speed in made.speeds else "" for speed in SPEEDS
+    ]
 
 
 def test_the_last_policy_is_shown_by_seeds_success_and_deficit(tmp_path: Path) -> None:
@@ -741,7 +777,14 @@ def test_the_page_says_which_speeds_and_episodes_and_which_numbers_of_the_figure
         assert kind == "largest share"
         assert " / ".join(cells_of_row) == made._beside_floor(name, "largest", "largest floor", 1.0)
     assert set(shares) == {"mutual", "Fair-E", "Fair-E, by number"}
-    assert {own[1] for own in rows if own[0] == "4"} == {name for of in made.penalised.values() for name in of}
+    told = {own[1]: own[3] for own in rows if own[0] == "4"}  # the paper says nothing of the other forms
+    assert told == {
+        f"Fair-ER {weight}{ending}": "lambda 1: below Fair-E"
+        if weight == "1"
+        else "lambda up to 0.5: between mutual and Fair-E"
+        for weight in ("0.1", "0.5", "1")
+        for ending in (BY_NUMBER, "")
+    }
     assert {own[1] for own in rows if own[0] == "4" and "below Fair-E" in own[3]} == {
         "Fair-ER 1",
         "Fair-ER 1, by number",

@@ -8,14 +8,13 @@ study is in ``docs/reproduction/grupen2022/plan.md``.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from fair_envs.baselines.team.training import TeamTraining
 from fair_envs.experiments import tables
 from fair_envs.metrics import Estimate, mean_interval, share_interval
-from fair_envs.metrics.inference import holm, shown, units_needed, welch
+from fair_envs.metrics.inference import Alternative, holm, shown, units_needed, welch
 from fair_envs.registration import make_rules
 from fair_envs.reproduction import study
 from fair_envs.reproduction.claims import (
@@ -25,6 +24,7 @@ from fair_envs.reproduction.claims import (
     Claim,
     Measured,
     Outcome,
+    Pairs,
     both,
     comparisons,
     everywhere_above,
@@ -60,6 +60,7 @@ from fair_envs.reproduction.grupen2022.sections import (
     STRONG,
     Sections,
     defined,
+    with_count,
 )
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Size
 from fair_envs.support.aliases import Flags, Floats
@@ -67,10 +68,11 @@ from fair_envs.support.aliases import Flags, Floats
 TERMS: Mapping[str, str] = {
     "captures": f"a seed captures at a speed if the team does in at least {100 * CAPTURES:g} % of its test episodes; "
     "counts over several speeds use the mean, deficits those speeds at which the seed captures",
-    "mutual, individual": "reward for a capture: for all pursuers, or for those that capture",
+    "mutual, individual": "for a capture, every pursuer is rewarded, or only those that capture",
     "Fair-E": "one network for all pursuers; repaired: a pursuer observes the team-mates in cyclic order, so that the "
-    "team is equivariant; as printed (`by number`): by number, as in the code that was released in April 2021. Other "
-    "versions of that code have cyclic order; which one made the paper's figures is not known",
+    "team is equivariant; as printed (`by number`): by number, as in the version of the published code of April 2021. "
+    "The paper states no order. The versions of December 2020 and July 2021 have the cyclic one; which of them made "
+    "the paper's figures is not known",
     f"`{LARGER}`": "Fair-E, repaired; an update learns from three times the transitions, the number that the "
     "three separate networks have together",
     "Fair-ER": "separate networks with a penalty on the differences of their actions for the same observation, "
@@ -98,10 +100,10 @@ BUILT = "This follows from the construction, so the test checks the code"
 FAIR_BUILT = "That it is fair follows from the construction, so this part checks the code"
 
 Numbers = Mapping[str, Estimate]
+Samples = tuple[Floats, Floats]
 
 HARDLY_ANY = "hardly any seed captures"
-more_capture = partial(more_seeds, why_not=HARDLY_ANY, margin=MORE)
-"""Whether more seeds capture in the first than in the second of each pair."""
+FEWER = f"fewer than {FEW} seeds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +144,7 @@ class Report(Sections):
             "greedy pursuers capture in no set of test episodes.",
             refuted="At most half of the seeds capture, or greedy pursuers do.",
             earlier="holds (mutual); undecided (Fair-E, sets)",
-            reason="More seeds, counts of seeds instead of means, and Fair-E by number and in cyclic order. Most seeds "
+            reason="New seeds, counts of seeds instead of means, and Fair-E by number and in cyclic order. Most seeds "
             "must capture, not only more than with greedy pursuers.",
         )
 
@@ -160,7 +162,7 @@ class Report(Sections):
             + f". {comparisons({REPAIRED: pairs}, margin=MORE)}",
             refuted=f"A share of seeds that capture that is not {100 * MORE:.0f} percentage points larger.",
             earlier="undecided at 1; holds at 0.9, 0.8, 0.7",
-            reason="More seeds, and counts of seeds instead of means.",
+            reason="New seeds, and counts of seeds instead of means.",
         )
 
     def _slower(self) -> Claim:
@@ -180,36 +182,37 @@ class Report(Sections):
     def _unfair(self) -> Claim:
         skilled, slow = f"from {FALLING:g} up", f"below {FALLING:g}"
         bands = {skilled: self.from_up(FALLING), slow: self.slow}
-        found = {title: mean_interval(self.deficit("mutual", speeds)) for title, speeds in bands.items()}
+        found = {title: self.deficit("mutual", speeds) for title, speeds in bands.items()}
         falls = defined(np.subtract(*(self.where_able("mutual", "corrected", bands[one]) for one in (slow, skilled))))
-        fall = mean_interval(falls)
         outcomes = {
-            f"{skilled}, above {BITS:g}": everywhere_above({"": found[skilled]}, BITS),
-            f"less {slow}": everywhere_below({"": fall}, 0),
+            f"{skilled}, above {BITS:g}": enough(everywhere_above(_mean_of(found[skilled]), BITS), found[skilled]),
+            f"less {slow}": enough(everywhere_below(_mean_of(falls), 0), falls),
         }
         ps = self.p_values("mutual")
         return Claim(
-            text=f"Naive mutual reward is unfair {skilled}, and less so {slow}: captures depend on who the pursuer is.",
+            text="With mutual reward, captures depend on who the pursuer is: the team is unfair "
+            f"{skilled}, and less so {slow}.",
             outcomes={PRINTED: outcomes, REPAIRED: outcomes},
             conjunction=True,
             evidence="Corrected deficit in bits, mean over the speeds at which a seed captures: "
-            f"{', '.join(f'{title} {_with_n(e)}' for title, e in found.items())}; {slow} minus {skilled}, of the "
-            f"{falls.size} seeds that capture in both: "
-            f"{tables.show(fall)}. {int((ps <= LEVEL).sum())} of {ps.size} tests of a seed at a speed have p <= "
-            f"{LEVEL:g}.",
+            f"{'; '.join(f'{title} {with_count(own)}' for title, own in found.items())}; {slow} minus {skilled}, of "
+            f"the seeds that capture in both: {with_count(falls)}. {int((ps <= LEVEL).sum())} of {ps.size} tests of a "
+            f"seed at a speed have p <= {LEVEL:g}.",
             refuted=f"A deficit {skilled} below {BITS:g} bits, or a larger one {slow}.",
             earlier=f"undecided {skilled}; a deficit {slow} was counted for the claim, but the paper's is low there",
-            reason="More seeds, and the part on slow pursuers is now the paper's. The bound was 0 bits.",
+            reason="New seeds, and the part on slow pursuers is now the paper's. The bound was 0 bits.",
         )
 
     def _fair(self) -> Claim:
-        found = {
-            method: {name: mean_interval(self.deficit(name, self.speeds)) for name in names}
-            for method, names in self.shared.items()
-        }
+        found = {m: {name: self.deficit(name, self.speeds) for name in names} for m, names in self.shared.items()}
         ps = {method: {name: self.p_values(name) for name in names} for method, names in self.shared.items()}
         outcomes = {
-            method: {f"within {FAIR:g} bits": everywhere_within(of, FAIR), "each seed": no_seed_unfair(ps[method])}
+            method: {
+                f"within {FAIR:g} bits": enough(
+                    everywhere_within({name: mean_interval(own) for name, own in of.items()}, FAIR), *of.values()
+                ),
+                "each seed": no_seed_unfair(ps[method], of),
+            }
             for method, of in found.items()
         }
         return Claim(
@@ -217,7 +220,7 @@ class Report(Sections):
             outcomes=outcomes,
             conjunction=True,
             evidence="Corrected deficit in bits, mean over the speeds at which a seed captures: "
-            + "; ".join(f"{name} {_with_n(e)}" for of in found.values() for name, e in of.items())
+            + "; ".join(f"{name} {with_count(own)}" for of in found.values() for name, own in of.items())
             + ". *Each seed* holds if no seed at a speed is shown to be unfair, which 5 % of fair methods fail. Lowest "
             "p-value of a seed at a speed, times the number of tests: "
             + "; ".join(f"{name} {_lowest(own)}" for of in ps.values() for name, own in of.items())
@@ -225,7 +228,7 @@ class Report(Sections):
             refuted=f"A mean deficit above {FAIR:g} bits, or a seed that is shown to be unfair.",
             earlier="holds",
             reason="The earlier verdict was on our repair; the printed method, with observations by number, had not "
-            "been run.",
+            f"been run. New seeds, and a margin of {FAIR:g} instead of 0.05 bits.",
             remarks={REPAIRED: BUILT} if both(outcomes[REPAIRED].values()).holds else {},
         )
 
@@ -240,22 +243,25 @@ class Report(Sections):
             f"transitions{self._larger_arm()}.",
             refuted=f"A share of mutual reward's seeds that is not {100 * MORE:.0f} percentage points larger.",
             earlier="undecided (cyclic order); holds (sets)",
-            reason="More seeds, counts of seeds instead of means, and Fair-E by number.",
+            reason="New seeds, counts of seeds instead of means, and Fair-E by number.",
         )
 
     def _between(self) -> Claim:
         compared = {m: [name for name in of if name != STRONG[m]] for m, of in self.penalised.items()}
-        usual = self.deficit("mutual", self.slow)
         pairs = {
             m: {name: self._pair(name, SHARED[m][0], self.slow) for name in of if SHARED[m][0] in self.arms}
             for m, of in compared.items()
         }
-        fairer = {m: {name: welch(self.deficit(name, self.slow), usual) for name in of} for m, of in compared.items()}
+        fairer = {
+            m: {name: (self.deficit(name, self.slow), self.deficit("mutual", self.slow)) for name in of}
+            for m, of in compared.items()
+        }
         names = dict.fromkeys(["mutual", *(n for m, of in compared.items() for n in (*self.shared[m][:1], *of))])
         return Claim(
             text=f"Fair-ER is better than both with a weight below 1, or one that adapts: {self._below} it captures "
             "more often than Fair-E, and it is fairer than mutual reward.",
             outcomes={m: _both_by_name(more_capture(pairs[m]), each_below(fairer[m], 0)) for m in compared},
+            remarks=_single(compared),
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
             f"{comparisons(pairs, margin=MORE)} Deficits are of the seeds that capture at one of these speeds: "
             + ", ".join(f"{name} {self.deficit(name, self.slow).size}" for name in names)
@@ -263,11 +269,11 @@ class Report(Sections):
             refuted=f"A share of seeds that capture that is not {100 * MORE:.0f} percentage points above Fair-E's, or "
             "a larger deficit than mutual reward's.",
             earlier="undecided",
-            reason="More seeds, counts of seeds, and the printed method with observations by number.",
+            reason="New seeds, counts of seeds, and the printed method with observations by number.",
             measured=Measured(
                 label=f"deficit below {FALLING:g} minus mutual reward's, in bits",
                 bounds=(0,),
-                numbers={method: {"": of} for method, of in fairer.items()},
+                numbers={method: {"": _differences(of)} for method, of in fairer.items()},
             ),
         )
 
@@ -288,53 +294,57 @@ class Report(Sections):
         )
 
     def _free(self) -> Claim:
-        success: dict[str, dict[str, Estimate]] = {PRINTED: {}, REPAIRED: {}}
-        fairer: dict[str, dict[str, Estimate]] = {PRINTED: {}, REPAIRED: {}}
-        for arms, lowest in ((self.shared, FALLING), (self.penalised, SKILLED)):
-            speeds = self.from_up(lowest)
-            for method, names in arms.items():
-                for name in names:
-                    success[method][name] = welch(*(self.mean(n, "success", speeds) for n in (name, "mutual")))
-                    fairer[method][name] = welch(*(self.mean(n, "corrected", speeds) for n in (name, "mutual")))
-        usual = mean_interval(self.mean("mutual", "success", self.from_up(FALLING)))
-        spread = usual.standard_error * np.sqrt(usual.n)
+        arms = [
+            (method, name, self.from_up(lowest))
+            for methods, lowest in ((self.shared, FALLING), (self.penalised, SKILLED))
+            for method, names in methods.items()
+            for name in names
+        ]
+
+        def beside_mutual(measure: str) -> dict[str, dict[str, Samples]]:
+            found: dict[str, dict[str, Samples]] = {PRINTED: {}, REPAIRED: {}}
+            for method, name, speeds in arms:
+                found[method][name] = (self.mean(name, measure, speeds), self.mean("mutual", measure, speeds))
+            return found
+
+        success, fairer = map(beside_mutual, ("success", "corrected"))
         return Claim(
             text=f"Fairness is free when skill is high: from {SKILLED:g} up (Fair-E: {FALLING:g}) a fairer team "
             "captures as often as mutual reward.",
             outcomes={m: _both_by_name(each_above(success[m], -FREE), each_below(fairer[m], 0)) for m in success},
             evidence=f"Mean over the speeds, minus mutual reward's, of all seeds: the success must be above -{FREE:g}, "
             "and the deficit below 0. A team that captures less often has a smaller deficit; the table of episodes "
-            "with unequal pursuers has one that does not depend on it. Mutual reward's success from "
-            f"{FALLING:g} up has a standard deviation of {spread:.2f} over seeds. With 0.15 to 0.2, 20 seeds of each "
-            f"arm show with a probability of about 0.4 that a method without any loss loses less than {FREE:g}; so "
-            "the claim can rather be refuted than shown.",
+            f"with unequal pursuers has one that does not depend on it. Mutual reward's success from {FALLING:g} up: "
+            f"{with_count(self.mean('mutual', 'success', self.from_up(FALLING)))}.",
             refuted=f"A success that is lower by more than {FREE:g}, or a larger deficit.",
             earlier="undecided",
-            reason=f"More seeds, and only a loss counts. The margin of success was 0.05; it is now {FREE:g}.",
+            remarks=_single(self.penalised),
+            reason=f"New seeds, and only a loss counts. The margin of success was 0.05; it is now {FREE:g}.",
             measured=Measured(
                 label="difference from mutual reward",
                 bounds={"success": (-FREE,), "deficit, bits": (0.0,)},
-                numbers={m: {"success": success[m], "deficit, bits": fairer[m]} for m in success},
+                numbers={
+                    m: {"success": _differences(success[m]), "deficit, bits": _differences(fairer[m])} for m in success
+                },
                 one_unit=False,
             ),
         )
 
     def _roles(self) -> Claim:
-        found = {
-            measure: mean_interval(
-                defined(np.subtract(*(self.where_able(name, measure, self.speeds) for name in (DEALT, "mutual"))))
-            )
+        changes = {
+            measure: defined(np.subtract(*(self.where_able(name, measure, self.speeds) for name in (DEALT, "mutual"))))
             for measure in ("corrected", "success")
         }
+        deficits, less, success = self.deficit(DEALT, self.speeds), changes["corrected"], changes["success"]
         outcomes = {
             "fair": both(
                 [
-                    everywhere_within({DEALT: mean_interval(self.deficit(DEALT, self.speeds))}, FAIR),
-                    no_seed_unfair({DEALT: self.p_values(DEALT)}),
+                    enough(everywhere_within(_mean_of(deficits), FAIR), deficits),
+                    no_seed_unfair({DEALT: self.p_values(DEALT)}, {DEALT: deficits}),
                 ]
             ),
-            "less deficit": everywhere_below({DEALT: found["corrected"]}, 0),
-            f"success within {SAME:g}": everywhere_within({DEALT: found["success"]}, SAME),
+            "less deficit": enough(everywhere_below(_mean_of(less), 0), less),
+            f"success within {SAME:g}": enough(everywhere_within(_mean_of(success), SAME), success),
         }
         return Claim(
             text="Not in the paper: randomly reassigning the unfair team's roles in each episode makes it fair by this "
@@ -342,12 +352,12 @@ class Report(Sections):
             outcomes={PRINTED: outcomes, REPAIRED: outcomes},
             conjunction=True,
             evidence="Roles dealt minus mutual, the same policies, mean over the speeds at which a seed captures: "
-            f"deficit {_with_n(found['corrected'])}, success {_with_n(found['success'])}. "
+            f"deficit {with_count(less)}; success {with_count(success)}. "
             f"Lowest p-value times the number of tests: {_lowest(self.p_values(DEALT))}.",
             refuted=f"A deficit that is not smaller or above {FAIR:g} bits, or a success that differs by more than "
             f"{SAME:g}.",
             earlier="holds",
-            reason="More seeds.",
+            reason=f"New seeds, and a margin of {FAIR:g} instead of 0.05 bits.",
             remarks=dict.fromkeys((PRINTED, REPAIRED), FAIR_BUILT) if outcomes["fair"].holds else {},
         )
 
@@ -396,8 +406,9 @@ class Report(Sections):
             f"{tables.markdown(['term', 'meaning'], list(map(list, TERMS.items())))}\n\n"
             "Counts of seeds have exact intervals (Clopper and Pearson) and are compared with Fisher's exact test; "
             "other numbers have Student's intervals over training seeds and are compared with Welch's t; the number of "
-            f"seeds stands after the interval, and of fewer than {FEW} seeds the values are listed. Nothing is paired, "
-            "except the same policy with and without roles dealt. That *more seeds capture* is refuted if fewer do, or "
+            f"seeds stands after the interval. Fewer than {FEW} seeds have no such interval and decide nothing, except "
+            "by exact tests; their values are listed, but not differences between teams. Nothing is paired, except the "
+            "same policy with and without roles dealt. That *more seeds capture* is refuted if fewer do, or "
             f"if the upper bound of one share minus the lower bound of the other is below {MORE:g} (exact intervals, "
             f"Bonferroni's correction). Shares that are both at most {HARDLY:g} are not compared: *{HARDLY_ANY}*. The "
             "number of seeds that would decide is that of each compared arm; where a claim is about deficits, that of "
@@ -448,7 +459,10 @@ class Report(Sections):
             "* The speed falls during the training. So a low success at a slow speed can be due to the speed or to the "
             "time of the training at which it comes. The table of the last policies shows how much is forgotten.\n"
             "* The settings were chosen with pilots of mutual reward, Fair-E and Fair-ER, with two seeds that no "
-            "result uses. An earlier run of the study had the seeds 0 to 4, which are not used again.\n"
+            "result uses. An earlier version of the study had the seeds 0 to 4. The first runs of this version had the "
+            "seeds 20 to 22 and a speed that fell faster. They were stopped after 33 rows, because mutual reward did "
+            "not learn to capture below 0.9, and the speed falls as in the earlier version again. So the course was "
+            "chosen with mutual reward in view, which favours it in the claims that compare other arms with it.\n"
             "* An update of a shared network learns from a third of the transitions of three separate ones, as in the "
             f"released code. What Fair-E loses against mutual reward can be due to this{self._larger_arm()}.\n"
             "* A team that captures less often has a smaller deficit: only episodes in which some pursuers capture "
@@ -472,34 +486,53 @@ def most_seeds(flags: Flags, *, arms: int = 1) -> Outcome:
     return Outcome(decided)
 
 
-def no_seed_unfair(p_values: Mapping[str, Floats]) -> Outcome:
+def more_capture(pairs: Pairs) -> dict[str, Outcome]:
+    """Return whether more seeds capture in the first than in the second of each pair."""
+    found = more_seeds(pairs, why_not=HARDLY_ANY, margin=MORE)
+    return {name: enough(one, *pairs[name]) if one.holds is None else one for name, one in found.items()}
+
+
+def enough(outcome: Outcome, *seeds: Flags | Floats) -> Outcome:
+    """Return the outcome of a test, or an undecided one if a sample has fewer than `FEW` seeds."""
+    few = outcome.run and any(sample.size < FEW for sample in seeds)
+    return Outcome(None, why=FEWER) if few else outcome
+
+
+def no_seed_unfair(p_values: Mapping[str, Floats], seeds: Mapping[str, Floats]) -> Outcome:
     """Return whether no test of a seed at a speed rejects a fair team, with Holm's correction.
 
-    It is not run without arms, and undecided if no seed captures.
+    It is not run without arms, and undecided if no seed captures, or if none of few seeds is unfair.
+
+    Args:
+        p_values: The p-values of the tests of each arm.
+        seeds: A number of each seed of each arm that captures.
     """
     if not p_values:
         return NOT_RUN
     found = np.concatenate(list(p_values.values()))
-    return Outcome(bool(holm(found).min() > LEVEL)) if found.size else Outcome(None)
+    if not found.size:
+        return Outcome(None)
+    return Outcome(False) if holm(found).min() <= LEVEL else enough(Outcome(True), *seeds.values())
 
 
-def each_above(found: Numbers, bound: float) -> dict[str, Outcome]:
-    """Return whether each number is above a bound."""
-    return _each(found, bound, shown(found, bound, "greater"), shown(found, bound, "less"))
+def each_above(samples: Mapping[str, Samples], bound: float) -> dict[str, Outcome]:
+    """Return whether the first of each pair of samples is larger than the second by more than a bound."""
+    return _each(samples, bound, "greater", "less")
 
 
-def each_below(found: Numbers, bound: float) -> dict[str, Outcome]:
-    """Return whether each number is below a bound."""
-    return _each(found, bound, shown(found, bound, "less"), shown(found, bound, "greater"))
+def each_below(samples: Mapping[str, Samples], bound: float) -> dict[str, Outcome]:
+    """Return whether the first of each pair of samples is larger than the second by less than a bound."""
+    return _each(samples, bound, "less", "greater")
 
 
-def _each(found: Numbers, bound: float, true: Sequence[str], false: Sequence[str]) -> dict[str, Outcome]:
-    """Return the outcome of each number from those that are decided; the others say how many seeds would decide."""
-    outcomes = {}
+def _each(samples: Mapping[str, Samples], bound: float, true: Alternative, false: Alternative) -> dict[str, Outcome]:
+    """Return the outcome of each pair from what is shown; undecided ones say how many seeds would decide."""
+    found = {name: welch(*pair) for name, pair in samples.items()}
+    sides, outcomes = {True: shown(found, bound, true), False: shown(found, bound, false)}, {}
     for name, e in found.items():
-        decided = True if name in true else False if name in false else None
+        decided = next((holds for holds, names in sides.items() if name in names), None)
         needed = None if decided is not None else units_needed(e, bound, tests=len(found))
-        outcomes[name] = Outcome(decided, needed)
+        outcomes[name] = enough(Outcome(decided, needed), *samples[name])
     return outcomes
 
 
@@ -523,9 +556,19 @@ def _lowest(p_values: Floats) -> str:
     return f"{show_p(holm(p_values).min()).removeprefix('= ')} ({p_values.size} tests)"
 
 
-def _with_n(estimate: Estimate) -> str:
-    """Return a mean with its interval and the number of seeds."""
-    return f"{tables.show(estimate)} ({estimate.n})"
+def _mean_of(values: Floats) -> Numbers:
+    """Return the mean of a sample as the only number of a test."""
+    return {"": mean_interval(values)}
+
+
+def _differences(samples: Mapping[str, Samples]) -> Numbers:
+    """Return the differences of the means of pairs of samples that have enough seeds."""
+    return {name: welch(*pair) for name, pair in samples.items() if min(one.size for one in pair) >= FEW}
+
+
+def _single(arms: Mapping[str, Sequence[Label]]) -> dict[str, str]:
+    """Return a remark on methods of which only one arm was run."""
+    return {method: f"Of Fair-ER, only `{names[0]}` was run" for method, names in arms.items() if len(names) == 1}
 
 
 main = study.Study(

@@ -51,7 +51,8 @@ FALLING = 0.9  # below this speed, the paper says that Fair-E loses success
 SLOWEST = 0.5  # down to this speed, the paper says that teams with a mutual reward capture
 CAPTURES = 0.5  # least success of a team that counts as capturing
 
-FEW = 5  # seeds with fewer numbers have no interval in tables
+FEW = 5  # fewer seeds have no Student's interval, and decide nothing by one
+FEW_LISTED = f"of fewer than {FEW} seeds, each value"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,6 @@ class Sections(study.Report[Scale]):
     """The numbers of the teams, tables and figures; the keys of the arms are their names."""
 
     paper = "grupen2022"
-    timed = " of training"
     scales = SCALES
 
     @property
@@ -147,17 +147,18 @@ class Sections(study.Report[Scale]):
             "Seeds that capture, with other thresholds": "Seeds whose success is at least 0.25 / 0.75.\n\n"
             + self.table(lambda name, v: self._at_thresholds(name, v, (0.25, 0.75))),
             "Seeds that capture with other policies": self.other_policies_table(),
-            "Success (Fig. 2 and 3c)": "Median of the seeds, and their lower and upper quartile.\n\n"
+            "Success (Fig. 2 and 3c)": f"Median of the seeds, and their lower and upper quartile; {FEW_LISTED}.\n\n"
             + self.table(lambda name, v: _quartiles(self.values(name, "success", [v]))),
-            "Team fairness (Fig. 3b)": "Mean absolute corrected deficit in bits of the seeds that capture (n), and its "
-            "noise floor after the slash.\n\n"
+            "Team fairness (Fig. 3b)": "Mean absolute corrected deficit in bits of the seeds that capture (n); "
+            f"{FEW_LISTED}. The noise floor is after the slash.\n\n"
             + self.table(lambda name, v: self._beside_floor(name, "corrected", "floor", v)),
             "Team fairness of episodes with unequal pursuers": self.unequal_table(),
             "Who captures": self.captors_table(),
             "How far teams are from equivariance": self.gap_table(),
             "What the penalty does": self.penalty_table(),
-            "Largest share of captures of a pursuer (Fig. 3a)": "Seeds that capture; the noise floor is after the "
-            "slash.\n\n" + self.table(lambda name, v: self._beside_floor(name, "largest", "largest floor", v)),
+            "Largest share of captures of a pursuer (Fig. 3a)": "Mean of the seeds that capture (n); "
+            f"{FEW_LISTED}. The noise floor is after the slash.\n\n"
+            + self.table(lambda name, v: self._beside_floor(name, "largest", "largest floor", v)),
             "Steps to capture": "Of the episodes with a capture, of the seeds that capture (n). After the slash: the "
             f"mean over all episodes, in which an episode without a capture counts {self.world.horizon} steps.\n\n"
             + self.table(self._steps),
@@ -221,10 +222,9 @@ class Sections(study.Report[Scale]):
                 beside("3b", "about 0 everywhere", name, "corrected", "floor", self.speeds)
         counted("3c", "falls steeply", by_place, self.slow)
         counted("3c", "does not fall", ["mutual"], self.slow)
-        strong = [name for name in reversed([*STRONG.values()]) if name in self.arms]
-        weak = [name for of in self.penalised.values() for name in of if name not in strong]
-        counted("4", "lambda up to 0.5: between mutual and Fair-E", weak, self.slow)
-        counted("4", "lambda 1: below Fair-E", strong, self.slow)
+        endings = {"lambda up to 0.5: between mutual and Fair-E": (0.1, 0.5), "lambda 1: below Fair-E": (1.0,)}
+        for words, weights in endings.items():
+            counted("4", words, [f"Fair-ER {w:g}{end}" for end in (BY_NUMBER, "") for w in weights], self.slow)
         header = ["figure", "team", "speed", "the paper, in words", "measured", "ours", "noise floor"]
         return (
             "*Seeds*: those that capture, of the tests at the speed. *Largest share*: of the captures of a pursuer. "
@@ -242,7 +242,8 @@ class Sections(study.Report[Scale]):
         return (
             "The policy that was trained when the curriculum reached the speed, half a level before the one of the "
             "other tables (at the fastest speed, it is untrained): seeds that capture; success / corrected deficit of "
-            f"all seeds.\n\n{middle}\n\nThe last policy at all speeds; teams without training have only one.\n\n{last}"
+            f"all seeds. At the slowest speed there is none, because the training ends there.\n\n{middle}\n\n"
+            f"The last policy at all speeds; teams without training have only one.\n\n{last}"
         )
 
     def _by_other(self, prefix: str, name: Label, speed: float) -> str:
@@ -351,17 +352,14 @@ class Sections(study.Report[Scale]):
     def penalty_table(self) -> str:
         """Return Fair-ER's penalty of the policy of each speed, for all separate networks."""
         names = [name for name in self.scale.methods if any("penalty" in one for one in self.arms[name].names)]
-        speeds = self.scale.speeds_of("greedy")
-        rows = [
-            [name, *(with_count(self.arms[name].values(f"penalty at {speed:g}")) for speed in speeds)] for name in names
-        ]
         return (
             "Fair-ER's penalty without its weight: 1 minus the cosine of the angle between two pursuers' actions for "
             "the same observation; 0: equal networks, 1: unrelated ones. It is that of the policy of each speed, on "
             "observations of the training before that policy was stored. `automatic` has the limit "
             f"{self.usual.fairness_limit:g}. Mutual and individual reward have no penalty "
             f"and show what it would be. Arms `{BY_NUMBER[2:]}` have other observations, so they cannot be compared "
-            "with the others.\n\n" + tables.markdown(["team", *(f"{speed:g}" for speed in speeds)], rows)
+            "with the others.\n\n"
+            + self.table(lambda name, v: with_count(self.values(name, "penalty", [v])), names=names)
         )
 
     def unequal_table(self) -> str:
@@ -387,7 +385,7 @@ class Sections(study.Report[Scale]):
 
     def _less_unequal(self, name: Label, speeds: Sequence[float]) -> str:
         own, usual = (defined(self.unequal(one, speeds)) for one in (name, "mutual"))
-        return tables.show(welch(own, usual)) if min(own.size, usual.size) > 1 else "none"
+        return tables.show(welch(own, usual)) if min(own.size, usual.size) >= FEW else f"fewer than {FEW} seeds"
 
     # ---------------------------------------------------------------------------------------- figures
 
@@ -426,7 +424,7 @@ class Sections(study.Report[Scale]):
                 f"{100 * own.exploration_fraction:g} % of the training, pursuers often act like the greedy ones, which "
                 "capture if they are faster than the evader.",
             ),
-            *self._exchange(["mutual", *shared, *larger, *penalised]),
+            *self._exchange(dict.fromkeys(name for names in curves.values() for name in names)),
             *self._pulls(penalised),
         ]
 
@@ -567,6 +565,8 @@ def _listed(values: Any) -> str:
 
 
 def _quartiles(values: Floats) -> str:
-    """Return the median, and the lower and upper quartile."""
+    """Return the median, and the lower and upper quartile; of fewer than `FEW` values each of them."""
+    if values.size < FEW:
+        return ", ".join(f"{value:.2f}" for value in np.ravel(values))
     found = quartiles(np.ravel(values))
     return f"{found.value:.2f} ({found.low:.2f}, {found.high:.2f})"
