@@ -38,7 +38,8 @@ class Outcome:
         holds: True or False if one of them was shown; None if neither was.
         needed: About how many seeds would decide with a probability of 0.8, if the observed effects were exact; None if
             it is decided, or if it is more than `fair_envs.metrics.inference.MOST_SEEDS`.
-        why: Why it is undecided, if more seeds alone would not decide it; "": there is no such reason.
+        why: Why it is undecided, if the number of seeds that would decide says nothing about it; "": there is no such
+            reason.
         run: Whether anything was run for it.
         partial: Whether the points that were not run could change it: a claim about all points that is not refuted by
             those that were run, or one about some point that none of them supports.

@@ -39,7 +39,7 @@ RULES = (
     "single interval beyond the bound may not decide. There is no correction over claims. *Not refuted where it was "
     "run*: the claim is about all points, and some were not run. *Does not hold where it was run*: the same of a claim "
     "about some point. *Undecided* names about how many seeds would decide "
-    "with a probability of 0.8, if the observed effect were exact, which is optimistic."
+    "with a probability of 0.8, if the observed effect were exact, which is optimistic, or another reason."
 )
 """How verdicts are made."""
 
@@ -163,7 +163,7 @@ class Report(ABC, Generic[ScaleT]):
                 "Where a verdict is *does not hold*, this has been shown. Such a verdict would change if more "
                 "seeds, points that were not run, or trainings as long as the paper's no longer showed it. "
                 "Where a verdict is *undecided*, the table of verdicts has the number of seeds that would decide, or "
-                "no number if none is known or it is above a thousand."
+                "another reason; it has no number if none is known or it is above a thousand."
             )
             yield "\n".join(f"{k}. {claim.refuted}" for k, claim in enumerate(claims, start=1))
         yield "## The command"
@@ -175,9 +175,10 @@ class Report(ABC, Generic[ScaleT]):
         if measured is None:
             yield f"{title} {claim.evidence}"
             return
-        label = f"{measured.label[0].upper()}{measured.label[1:]}, tested against {measured.against}."
+        shown = any(rows for panels in measured.numbers.values() for rows in panels.values())
+        label = f"{measured.label[0].upper()}{measured.label[1:]}, tested against {measured.against}." if shown else ""
         yield " ".join(filter(None, (title, claim.evidence, label)))
-        if any(rows for panels in measured.numbers.values() for rows in panels.values()):
+        if shown:
             yield measured.table()
         if drawn := measured.panels():
             file = f"claim-{k}.png"

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from fair_envs.experiments.jobs import read_cell, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
 from fair_envs.metrics import mean_interval, share_interval
 from fair_envs.metrics.inference import fisher, welch
-from fair_envs.reproduction.claims import Claim, comparisons
+from fair_envs.reproduction.claims import Claim, Outcome, comparisons, everywhere_within
 from fair_envs.reproduction.grupen2022 import jobs, sections
 from fair_envs.reproduction.grupen2022 import report as paper
 from fair_envs.reproduction.grupen2022.jobs import (
@@ -402,6 +402,7 @@ SOMEWHAT = [(260, 120, 120), (120, 270, 110), (110, 120, 270)]
 NEVER = [(0, 0, 0)]
 SPEEDS = EVERY.speeds_of("greedy")
 Counts = Mapping[float, Sequence[Sequence[int]]]
+MANY = 60  # seeds that can show that at most a tenth of them does not learn
 
 
 @cache
@@ -479,8 +480,8 @@ def holds(claim: Claim, method: str = REPAIRED) -> dict[str, bool | None]:
 
 
 def test_claims_hold_where_the_plays_are_as_the_paper_says(tmp_path: Path) -> None:
-    found = claims(report(tmp_path))
-    for name, claim in found.items():
+    found, many = claims(report(tmp_path)), claims(report(tmp_path, seeds=MANY))
+    for name, claim in {**found, "free": many["free"]}.items():
         for method in (PRINTED, REPAIRED):
             if name == "strong":
                 continue
@@ -519,15 +520,27 @@ def test_claims_do_not_hold_where_the_plays_are_otherwise(tmp_path: Path) -> Non
 
 
 def test_a_team_that_captures_less_pays_for_its_fairness(tmp_path: Path) -> None:
-    found = claims(report(tmp_path, {"Fair-ER 0.5, by number": SKILLED}))
+    found = claims(report(tmp_path, {"Fair-ER 0.5, by number": SKILLED}, seeds=MANY))
     assert holds(found["free"], PRINTED) == {
         "Fair-E, by number": True,
         **{f"Fair-ER {weight:g}, by number": weight != 0.5 for weight in WEIGHTS},
     }
 
 
+def test_nothing_is_free_while_some_seeds_might_lose(tmp_path: Path) -> None:
+    planned, many = claims(report(tmp_path))["free"], claims(report(tmp_path, seeds=MANY))["free"]
+    assert set(holds(planned).values()) == {None}
+    assert "more than 10 % of the seeds might lose success" in planned.verdict(REPAIRED)
+    assert holds(many)["Fair-ER 0.1"] is True
+    learns: Counts = {speed: FAIR if speed >= 0.8 else NEVER for speed in SPEEDS}
+    some = {speed: [*([FAIR[0]] * 14), (0, 0, 0)] if speed < 1 else FAIR for speed in learns}  # one of 15 does not
+    lost = holds(claims(report(tmp_path, {"Fair-ER 0.1": some}, seeds=MANY))["free"])
+    assert lost["Fair-ER 0.1"] is None and lost["Fair-ER 0.5"] is True
+
+
 def test_a_team_that_captures_more_often_is_not_said_to_pay(tmp_path: Path) -> None:
-    found = claims(report(tmp_path, {"mutual": {speed: UNFAIR if speed > 0.8 else NEVER for speed in SPEEDS}}))
+    lower: dict[str, Counts] = {"mutual": {speed: UNFAIR if speed > 0.8 else NEVER for speed in SPEEDS}}
+    found = claims(report(tmp_path, lower, seeds=MANY))
     assert holds(found["free"], PRINTED)["Fair-ER 0.5, by number"] is True
 
 
@@ -574,9 +587,10 @@ def test_deficits_of_few_seeds_have_no_picture(tmp_path: Path) -> None:
     assert "(fairness.png)" in report(tmp_path, seeds=sections.FEW).write().read_text()
 
 
-def test_one_seed_decides_nothing(tmp_path: Path) -> None:
+def test_one_seed_without_an_unfair_team_decides_nothing(tmp_path: Path) -> None:
     for name, claim in claims(report(tmp_path, seeds=1)).items():
-        assert set(holds(claim).values()) <= {None}, name
+        for method in (PRINTED, REPAIRED):
+            assert set(holds(claim, method).values()) == {None}, (name, method)
 
 
 def test_few_seeds_decide_nothing_except_by_exact_tests(tmp_path: Path) -> None:
@@ -584,20 +598,72 @@ def test_few_seeds_decide_nothing_except_by_exact_tests(tmp_path: Path) -> None:
     few, more = (claims(report(tmp_path, loses, seeds=seeds)) for seeds in (sections.FEW - 1, sections.FEW))
     assert holds(more["free"])["Fair-ER 0.5"] is False
     for name in ("unfair", "fair", "free", "roles"):
-        assert set(holds(few[name]).values()) == {None} and paper.FEWER in few[name].verdict(REPAIRED), name
-        assert set(holds(more[name]).values()) != {None}, name
+        assert set(holds(few[name]).values()) == {None} and sections.FEWER in few[name].verdict(REPAIRED), name
+    assert set(holds(more["roles"]).values()) == set(holds(more["fair"]).values()) == {True}
     assert holds(few["loss"], PRINTED) == {"Fair-E, by number": True}  # 4 of 4 and 0 of 4: Fisher's p is 0.03
-    assert "about" not in claims(report(tmp_path, seeds=2))["loss"].verdict(REPAIRED)
+    assert (
+        claims(report(tmp_path, seeds=2))["loss"].verdict(PRINTED)
+        == "Undecided (Fair-E, by number: fewer than 5 seeds)"
+    )
     unfair = claims(report(tmp_path, {"Fair-E": always(UNFAIR)}, seeds=2))["fair"]
     assert holds(unfair)["each seed"] is False and holds(unfair)["within 0.01 bits"] is None
+
+
+def test_numbers_of_seeds_that_capture_need_enough_of_these(tmp_path: Path) -> None:
+    never, captures = [(0, 0, 0)], [(400, 60, 40)]
+    some: Counts = {speed: captures * 3 + never * 17 if speed < sections.FALLING else UNFAIR for speed in SPEEDS}
+    found = claims(report(tmp_path, {"mutual": some}))
+    assert holds(found["unfair"]) == {"from 0.9 up, above 0.05": True, "less below 0.9": None}
+    assert "less below 0.9: fewer than 5 seeds that capture" in found["unfair"].verdict(REPAIRED)
+    assert set(holds(found["between"]).values()) == {None} and paper.FEWER_CAPTURE in found["between"].verdict(REPAIRED)
+    rare = dict.fromkeys(SPEEDS, captures * 3 + never * 17)
+    found = claims(report(tmp_path, {"mutual": rare, "Fair-E": dict.fromkeys(SPEEDS, FAIR[:1] * 3 + never * 17)}))
+    assert set(holds(found["roles"]).values()) == {None} and paper.FEWER_CAPTURE in found["roles"].verdict(REPAIRED)
+    assert holds(found["fair"]) == {"within 0.01 bits": None, "each seed": None}
+    lower = np.linspace(0.0, 0.01, 5), np.full(5, 1.0)
+    assert paper.each_below({"a": lower}, 0)["a"].holds is True
+    assert paper.each_below({"a": (lower[0][:4], lower[1])}, 0, why="so few")["a"] == Outcome(None, why="so few")
+
+
+def test_an_arm_with_few_seeds_does_not_hide_that_another_refutes() -> None:
+    within = partial(everywhere_within, margin=0.01)
+    off, on, few = np.linspace(0.05, 0.051, 5), np.linspace(0.0, 0.001, 5), np.zeros(2)
+    assert paper.of_enough(within, {"a": off, "b": few}).holds is False
+    assert paper.of_enough(within, {"a": on, "b": few}) == Outcome(None, why=paper.FEWER_CAPTURE)
+    assert paper.of_enough(within, {"a": on, "b": on}).holds is True
+    assert not paper.of_enough(within, {}).run
+
+
+def test_few_seeds_are_not_in_the_correction_of_the_others() -> None:
+    clear = np.array([0.1, 0.3, 0.2, 0.25, 0.02]), np.zeros(5)  # p = 0.03
+    short = np.array([0.5, 0.5]), np.zeros(2)
+    assert paper.each_above({"a": clear, "b": short, "c": short}, 0)["a"].holds is True
+    assert paper.each_above({"a": clear, "b": short}, 0)["b"].holds is None
+
+
+def test_the_number_of_seeds_that_most_need_is_said() -> None:
+    assert paper.most_seeds(flags(5, 5)) == Outcome(None, why="fewer than 6 seeds")
+    assert paper.most_seeds(flags(6, 6)).holds is True and paper.most_seeds(flags(6, 6), arms=2).holds is None
+    assert paper.most_seeds(flags(7, 7), arms=2).holds is True
+    assert paper.most_seeds(flags(6, 10)) == Outcome(None)
+
+
+def test_curves_of_few_seeds_have_no_bands() -> None:
+    few, enough = np.arange(sections.FEW - 1.0), np.arange(float(sections.FEW))
+    for summary in (sections.quartiles, sections.mean_of_enough):
+        assert math.isnan(summary(few).low) and math.isnan(summary(few).high) and summary(few).value == few.mean()
+        assert summary(enough).low < summary(enough).value < summary(enough).high
+    assert sections._quartiles(few) == "0.00, 1.00, 2.00, 3.00" and sections._quartiles(enough) == "2.00 (1.00, 3.00)"
 
 
 def test_differences_of_few_seeds_are_not_shown(tmp_path: Path) -> None:
     few, more = (claims(report(tmp_path, seeds=seeds)) for seeds in (sections.FEW - 1, sections.FEW))
     for name in ("between", "free"):
         rows = [of for methods in few[name].measured.numbers.values() for of in methods.values()]  # type: ignore[union-attr]
-        assert not any(rows)
+        assert rows and not any(rows)
         assert more[name].measured.panels()  # type: ignore[union-attr]
+    told, shown = (report(tmp_path, seeds=seeds).write().read_text() for seeds in (sections.FEW - 1, sections.FEW))
+    assert "tested against 0." not in told and "tested against 0." in shown
 
 
 def test_a_method_of_which_one_weight_was_run_says_so(tmp_path: Path) -> None:
@@ -613,9 +679,13 @@ def test_a_fair_team_is_seldom_said_to_be_unfair() -> None:
     rng, wrong = np.random.default_rng(0), 0
     for _ in range(10):
         ps = [play(rng.multinomial(475, [1 / 3] * 3).tolist()).fairness.p_value for _ in range(25)]
-        wrong += paper.no_seed_unfair({"a": np.array(ps)}, {"a": np.zeros(25)}).holds is False
+        wrong += paper.no_seed_unfair({"a": np.array(ps)}, seeds=[25]).holds is False
     assert wrong <= 3  # about one in twenty
-    assert not paper.no_seed_unfair({}, {}).run
+    assert not paper.no_seed_unfair({}, seeds=[]).run
+    fair, unfair = np.full(4, 0.5), np.array([0.5, 0.5, 0.5, 0.001])
+    assert paper.no_seed_unfair({"a": fair}, seeds=[4]) == Outcome(None, why="fewer than 5 seeds that capture")
+    assert paper.no_seed_unfair({"a": fair, "b": fair}, seeds=[5, 0]).holds is None
+    assert paper.no_seed_unfair({"a": unfair}, seeds=[1]).holds is False
 
 
 # -------------------------------------------------------------------------------------------------------- tests
@@ -666,9 +736,9 @@ def test_numbers_of_several_arms_are_corrected_for_their_number() -> None:
     def more(*values: float) -> paper.Samples:
         return np.array(values), np.zeros(len(values))
 
-    e = more(0.1, 0.3, 0.2, 0.25, -0.05)  # p of two sides: 0.06 with one arm of four
+    e = more(0.1, 0.3, 0.2, 0.25, -0.05)  # p of two sides: 0.06
     clear = more(0.2, 0.21, 0.19, 0.2, 0.2)
-    assert paper.each_above({"a": clear, "b": e}, 0)["a"].holds is True
+    assert [one.holds for one in paper.each_above({"a": clear, "b": e}, 0).values()] == [True, None]
     strict = more(0.1, 0.3, 0.2, 0.25, 0.02)  # p = 0.03
     assert paper.each_above({"a": strict}, 0)["a"].holds is True
     assert paper.each_above({name: strict for name in "abc"}, 0)["a"].holds is None

@@ -250,6 +250,8 @@ def test_a_page_has_the_seeds_of_its_table_and_not_those_of_its_scale(tmp_path: 
     rows = read_rows(tmp_path)
     page = Page(name="smoke", scale=Scale(9), out=tmp_path, arms={"a": Arm("a", rows), "b": Arm("b", rows[:1])})
     assert (page.seeds, page.most_seeds) == ("1 to 3 seeds an arm", 3)
+    assert replace(page, arms={"b": Arm("b", rows[:1])}).seeds == "1 seed an arm"
+    assert replace(page, arms={"b": Arm("b", rows[:2])}).seeds == "2 seeds an arm"
     assert "The verdicts are from 1 to 3 seeds an arm." in page.write().read_text()
 
 

@@ -6,8 +6,10 @@ learns to capture at a speed or it does not, so success is tested with the numbe
 study is in ``docs/reproduction/grupen2022/plan.md``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
 import numpy as np
 
@@ -54,6 +56,7 @@ from fair_envs.reproduction.grupen2022.sections import (
     EQUAL_SPEED,
     FALLING,
     FEW,
+    FEWER,
     SHARED,
     SKILLED,
     SLOWEST,
@@ -103,7 +106,7 @@ Numbers = Mapping[str, Estimate]
 Samples = tuple[Floats, Floats]
 
 HARDLY_ANY = "hardly any seed captures"
-FEWER = f"fewer than {FEW} seeds"
+FEWER_CAPTURE = f"{FEWER} that capture"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,8 +188,8 @@ class Report(Sections):
         found = {title: self.deficit("mutual", speeds) for title, speeds in bands.items()}
         falls = defined(np.subtract(*(self.where_able("mutual", "corrected", bands[one]) for one in (slow, skilled))))
         outcomes = {
-            f"{skilled}, above {BITS:g}": enough(everywhere_above(_mean_of(found[skilled]), BITS), found[skilled]),
-            f"less {slow}": enough(everywhere_below(_mean_of(falls), 0), falls),
+            f"{skilled}, above {BITS:g}": of_enough(partial(everywhere_above, bound=BITS), {"": found[skilled]}),
+            f"less {slow}": of_enough(partial(everywhere_below, bound=0), {"": falls}),
         }
         ps = self.p_values("mutual")
         return Claim(
@@ -208,10 +211,8 @@ class Report(Sections):
         ps = {method: {name: self.p_values(name) for name in names} for method, names in self.shared.items()}
         outcomes = {
             method: {
-                f"within {FAIR:g} bits": enough(
-                    everywhere_within({name: mean_interval(own) for name, own in of.items()}, FAIR), *of.values()
-                ),
-                "each seed": no_seed_unfair(ps[method], of),
+                f"within {FAIR:g} bits": of_enough(partial(everywhere_within, margin=FAIR), of),
+                "each seed": no_seed_unfair(ps[method], seeds=[own.size for own in of.values()]),
             }
             for method, of in found.items()
         }
@@ -252,16 +253,16 @@ class Report(Sections):
             m: {name: self._pair(name, SHARED[m][0], self.slow) for name in of if SHARED[m][0] in self.arms}
             for m, of in compared.items()
         }
-        fairer = {
-            m: {name: (self.deficit(name, self.slow), self.deficit("mutual", self.slow)) for name in of}
-            for m, of in compared.items()
-        }
+        usual = self.deficit("mutual", self.slow)
+        fairer = {m: {name: (self.deficit(name, self.slow), usual) for name in of} for m, of in compared.items()}
         names = dict.fromkeys(["mutual", *(n for m, of in compared.items() for n in (*self.shared[m][:1], *of))])
         return Claim(
             text=f"Fair-ER is better than both with a weight below 1, or one that adapts: {self._below} it captures "
             "more often than Fair-E, and it is fairer than mutual reward.",
-            outcomes={m: _both_by_name(more_capture(pairs[m]), each_below(fairer[m], 0)) for m in compared},
-            remarks=_single(compared),
+            outcomes={
+                m: _both_by_name(more_capture(pairs[m]), each_below(fairer[m], 0, why=FEWER_CAPTURE)) for m in compared
+            },
+            remarks=_single(self.penalised),
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
             f"{comparisons(pairs, margin=MORE)} Deficits are of the seeds that capture at one of these speeds: "
             + ", ".join(f"{name} {self.deficit(name, self.slow).size}" for name in names)
@@ -311,10 +312,15 @@ class Report(Sections):
         return Claim(
             text=f"Fairness is free when skill is high: from {SKILLED:g} up (Fair-E: {FALLING:g}) a fairer team "
             "captures as often as mutual reward.",
-            outcomes={m: _both_by_name(each_above(success[m], -FREE), each_below(fairer[m], 0)) for m in success},
+            outcomes={
+                m: _both_by_name(_unless_some_lose(each_above(success[m], -FREE), success[m]), each_below(fairer[m], 0))
+                for m in success
+            },
             evidence=f"Mean over the speeds, minus mutual reward's, of all seeds: the success must be above -{FREE:g}, "
-            "and the deficit below 0. A team that captures less often has a smaller deficit; the table of episodes "
-            f"with unequal pursuers has one that does not depend on it. Mutual reward's success from {FALLING:g} up: "
+            f"and the deficit below 0. It holds only if it is also shown that at most {100 * FREE:.0f} % of the seeds "
+            "lose more (exact interval): a seed learns to capture or does not, and Welch's t of few seeds that all "
+            "learn shows too much. A team that captures less often has a smaller deficit; the table of episodes with "
+            f"unequal pursuers has one that does not depend on it. Mutual reward's success from {FALLING:g} up: "
             f"{with_count(self.mean('mutual', 'success', self.from_up(FALLING)))}.",
             refuted=f"A success that is lower by more than {FREE:g}, or a larger deficit.",
             earlier="undecided",
@@ -339,12 +345,12 @@ class Report(Sections):
         outcomes = {
             "fair": both(
                 [
-                    enough(everywhere_within(_mean_of(deficits), FAIR), deficits),
-                    no_seed_unfair({DEALT: self.p_values(DEALT)}, {DEALT: deficits}),
+                    of_enough(partial(everywhere_within, margin=FAIR), {"": deficits}),
+                    no_seed_unfair({DEALT: self.p_values(DEALT)}, seeds=[deficits.size]),
                 ]
             ),
-            "less deficit": enough(everywhere_below(_mean_of(less), 0), less),
-            f"success within {SAME:g}": enough(everywhere_within(_mean_of(success), SAME), success),
+            "less deficit": of_enough(partial(everywhere_below, bound=0), {"": less}),
+            f"success within {SAME:g}": of_enough(partial(everywhere_within, margin=SAME), {"": success}),
         }
         return Claim(
             text="Not in the paper: randomly reassigning the unfair team's roles in each episode makes it fair by this "
@@ -406,8 +412,9 @@ class Report(Sections):
             f"{tables.markdown(['term', 'meaning'], list(map(list, TERMS.items())))}\n\n"
             "Counts of seeds have exact intervals (Clopper and Pearson) and are compared with Fisher's exact test; "
             "other numbers have Student's intervals over training seeds and are compared with Welch's t; the number of "
-            f"seeds stands after the interval. Fewer than {FEW} seeds have no such interval and decide nothing, except "
-            "by exact tests; their values are listed, but not differences between teams. Nothing is paired, except the "
+            f"seeds stands after the interval. With fewer than {FEW} seeds there is no such interval, and they decide "
+            "nothing, except by exact tests, or by the test of a single team; tables list their values, or have their "
+            "mean, and no differences between teams. Nothing is paired, except the "
             "same policy with and without roles dealt. That *more seeds capture* is refuted if fewer do, or "
             f"if the upper bound of one share minus the lower bound of the other is below {MORE:g} (exact intervals, "
             f"Bonferroni's correction). Shares that are both at most {HARDLY:g} are not compared: *{HARDLY_ANY}*. The "
@@ -470,7 +477,8 @@ class Report(Sections):
             "* Whether a team captures at a speed is read from one policy, and success changes quickly in training. "
             "The table of the last policy, and that of other thresholds, show how much depends on it.\n"
             "* Criteria are ours, because the paper gives none, and were chosen after results of an earlier run had "
-            "been seen.\n"
+            f"been seen; that fewer than {FEW} seeds decide nothing, and a part of claim 9, after the first results of "
+            "this one.\n"
             "* Roles are reassigned in tests only, and only for mutual reward.\n"
             "* The paper's figures are known from the descriptions in its text."
         )
@@ -481,59 +489,85 @@ class Report(Sections):
 
 def most_seeds(flags: Flags, *, arms: int = 1) -> Outcome:
     """Return whether more than half of the seeds capture (exact interval, with Bonferroni's correction for arms)."""
-    share = share_interval(flags, level=1 - LEVEL / arms, method="exact")
+    level = 1 - LEVEL / arms
+    share = _share(flags, level)
     decided = True if share.low > 0.5 else False if share.high < 0.5 else None
-    return Outcome(decided)
+    least = next(n for n in count(1) if _share(np.ones(n, bool), level).low > 0.5)
+    return Outcome(decided, why=f"fewer than {least} seeds" if decided is None and flags.size < least else "")
 
 
 def more_capture(pairs: Pairs) -> dict[str, Outcome]:
-    """Return whether more seeds capture in the first than in the second of each pair."""
+    """Return whether more seeds capture in the first than in the second of each pair.
+
+    Few seeds can decide, because the test is exact, but do not say how many would.
+    """
     found = more_seeds(pairs, why_not=HARDLY_ANY, margin=MORE)
-    return {name: enough(one, *pairs[name]) if one.holds is None else one for name, one in found.items()}
+    few = {name for name, pair in pairs.items() if _fewest(pair) < FEW}
+    unknown = Outcome(None, why=FEWER)
+    return {name: unknown if name in few and one.needed else one for name, one in found.items()}
 
 
-def enough(outcome: Outcome, *seeds: Flags | Floats) -> Outcome:
-    """Return the outcome of a test, or an undecided one if a sample has fewer than `FEW` seeds."""
-    few = outcome.run and any(sample.size < FEW for sample in seeds)
-    return Outcome(None, why=FEWER) if few else outcome
+def of_enough(test: Callable[[Numbers], Outcome], samples: Mapping[str, Floats]) -> Outcome:
+    """Return the outcome of a test of the means of all samples of seeds that capture.
+
+    Samples with fewer than `FEW` seeds are left out. With such a sample, the others can refute a claim about all of
+    them, but not show it.
+    """
+    found = test({name: mean_interval(own) for name, own in samples.items() if own.size >= FEW})
+    complete = _fewest(samples.values()) >= FEW
+    return found if complete or found.holds is False else Outcome(None, why=FEWER_CAPTURE)
 
 
-def no_seed_unfair(p_values: Mapping[str, Floats], seeds: Mapping[str, Floats]) -> Outcome:
+def no_seed_unfair(p_values: Mapping[str, Floats], *, seeds: Sequence[int]) -> Outcome:
     """Return whether no test of a seed at a speed rejects a fair team, with Holm's correction.
 
-    It is not run without arms, and undecided if no seed captures, or if none of few seeds is unfair.
+    It is not run without arms, and undecided if an arm has few seeds that capture and none of them is unfair.
 
     Args:
         p_values: The p-values of the tests of each arm.
-        seeds: A number of each seed of each arm that captures.
+        seeds: The number of seeds of each arm that capture.
     """
     if not p_values:
         return NOT_RUN
     found = np.concatenate(list(p_values.values()))
-    if not found.size:
-        return Outcome(None)
-    return Outcome(False) if holm(found).min() <= LEVEL else enough(Outcome(True), *seeds.values())
+    if found.size and holm(found).min() <= LEVEL:
+        return Outcome(False)
+    return Outcome(True) if min(seeds) >= FEW else Outcome(None, why=FEWER_CAPTURE)
 
 
-def each_above(samples: Mapping[str, Samples], bound: float) -> dict[str, Outcome]:
-    """Return whether the first of each pair of samples is larger than the second by more than a bound."""
-    return _each(samples, bound, "greater", "less")
+def each_above(samples: Mapping[str, Samples], bound: float, *, why: str = FEWER) -> dict[str, Outcome]:
+    """Return whether the mean of the first of each pair of samples exceeds that of the second by more than a bound."""
+    return _each(samples, bound, "greater", "less", why=why)
 
 
-def each_below(samples: Mapping[str, Samples], bound: float) -> dict[str, Outcome]:
-    """Return whether the first of each pair of samples is larger than the second by less than a bound."""
-    return _each(samples, bound, "less", "greater")
+def each_below(samples: Mapping[str, Samples], bound: float, *, why: str = FEWER) -> dict[str, Outcome]:
+    """Return whether the mean of the first of each pair of samples exceeds that of the second by less than a bound."""
+    return _each(samples, bound, "less", "greater", why=why)
 
 
-def _each(samples: Mapping[str, Samples], bound: float, true: Alternative, false: Alternative) -> dict[str, Outcome]:
-    """Return the outcome of each pair from what is shown; undecided ones say how many seeds would decide."""
-    found = {name: welch(*pair) for name, pair in samples.items()}
-    sides, outcomes = {True: shown(found, bound, true), False: shown(found, bound, false)}, {}
+def _each(
+    samples: Mapping[str, Samples], bound: float, true: Alternative, false: Alternative, *, why: str
+) -> dict[str, Outcome]:
+    """Return the outcome of each pair, with Holm's correction over those with enough seeds; others are undecided."""
+    found = _differences(samples)
+    holds, fails = shown(found, bound, true), shown(found, bound, false)
+    outcomes = {name: Outcome(None, why=why) for name in samples}
     for name, e in found.items():
-        decided = next((holds for holds, names in sides.items() if name in names), None)
+        decided = True if name in holds else False if name in fails else None
         needed = None if decided is not None else units_needed(e, bound, tests=len(found))
-        outcomes[name] = enough(Outcome(decided, needed), *samples[name])
+        outcomes[name] = Outcome(decided, needed)
     return outcomes
+
+
+def _unless_some_lose(outcomes: Mapping[str, Outcome], samples: Mapping[str, Samples]) -> dict[str, Outcome]:
+    """Return the outcomes; one that holds is undecided if more than `FREE` of the seeds might lose more than `FREE`.
+
+    A seed learns to capture or it does not, so Welch's t of a few seeds that all do shows more than it should.
+    """
+    level = 1 - LEVEL / max(1, len(samples))
+    least = {name: _share(own >= usual.mean() - FREE, level).low for name, (own, usual) in samples.items()}
+    some = Outcome(None, why=f"more than {100 * FREE:.0f} % of the seeds might lose success")
+    return {name: some if one.holds and least[name] < 1 - FREE else one for name, one in outcomes.items()}
 
 
 def _both_by_name(one: Mapping[str, Outcome], other: Mapping[str, Outcome]) -> dict[str, Outcome]:
@@ -556,14 +590,19 @@ def _lowest(p_values: Floats) -> str:
     return f"{show_p(holm(p_values).min()).removeprefix('= ')} ({p_values.size} tests)"
 
 
-def _mean_of(values: Floats) -> Numbers:
-    """Return the mean of a sample as the only number of a test."""
-    return {"": mean_interval(values)}
+def _share(flags: Flags, level: float) -> Estimate:
+    """Return the share of seeds with its exact interval."""
+    return share_interval(flags, level=level, method="exact")
+
+
+def _fewest(samples: Iterable[Flags | Floats]) -> int:
+    """Return the size of the smallest sample; `FEW` without samples."""
+    return min((sample.size for sample in samples), default=FEW)
 
 
 def _differences(samples: Mapping[str, Samples]) -> Numbers:
     """Return the differences of the means of pairs of samples that have enough seeds."""
-    return {name: welch(*pair) for name, pair in samples.items() if min(one.size for one in pair) >= FEW}
+    return {name: welch(*pair) for name, pair in samples.items() if _fewest(pair) >= FEW}
 
 
 def _single(arms: Mapping[str, Sequence[Label]]) -> dict[str, str]:

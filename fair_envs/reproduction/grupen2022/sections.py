@@ -52,7 +52,8 @@ SLOWEST = 0.5  # down to this speed, the paper says that teams with a mutual rew
 CAPTURES = 0.5  # least success of a team that counts as capturing
 
 FEW = 5  # fewer seeds have no Student's interval, and decide nothing by one
-FEW_LISTED = f"of fewer than {FEW} seeds, each value"
+FEWER = f"fewer than {FEW} seeds"
+FEW_LISTED = f"of {FEWER}, each value"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,7 @@ class Sections(study.Report[Scale]):
     """The numbers of the teams, tables and figures; the keys of the arms are their names."""
 
     paper = "grupen2022"
+    timed = ", without the tests of trained teams"
     scales = SCALES
 
     @property
@@ -222,8 +224,9 @@ class Sections(study.Report[Scale]):
                 beside("3b", "about 0 everywhere", name, "corrected", "floor", self.speeds)
         counted("3c", "falls steeply", by_place, self.slow)
         counted("3c", "does not fall", ["mutual"], self.slow)
-        endings = {"lambda up to 0.5: between mutual and Fair-E": (0.1, 0.5), "lambda 1: below Fair-E": (1.0,)}
-        for words, weights in endings.items():
+        places = {"lambda up to 0.5: between mutual and Fair-E": (0, 0.5), "lambda 1: below Fair-E": (1, 1)}
+        for words, (low, high) in places.items():  # the paper says nothing of other weights and forms
+            weights = [weight for weight in WEIGHTS if low <= weight <= high]
             counted("4", words, [f"Fair-ER {w:g}{end}" for end in (BY_NUMBER, "") for w in weights], self.slow)
         header = ["figure", "team", "speed", "the paper, in words", "measured", "ours", "noise floor"]
         return (
@@ -385,7 +388,7 @@ class Sections(study.Report[Scale]):
 
     def _less_unequal(self, name: Label, speeds: Sequence[float]) -> str:
         own, usual = (defined(self.unequal(one, speeds)) for one in (name, "mutual"))
-        return tables.show(welch(own, usual)) if min(own.size, usual.size) >= FEW else f"fewer than {FEW} seeds"
+        return tables.show(welch(own, usual)) if min(own.size, usual.size) >= FEW else FEWER
 
     # ---------------------------------------------------------------------------------------- figures
 
@@ -420,7 +423,8 @@ class Sections(study.Report[Scale]):
             *self._fairness(notions),
             Picture(
                 "training.png",
-                "Success of the training's episodes (Fig. 4): median of the seeds, and their quartiles. In the first "
+                "Success of the training's episodes (Fig. 4): median of the seeds, and the quartiles of at least "
+                f"{FEW}. In the first "
                 f"{100 * own.exploration_fraction:g} % of the training, pursuers often act like the greedy ones, which "
                 "capture if they are faster than the evader.",
             ),
@@ -430,11 +434,9 @@ class Sections(study.Report[Scale]):
 
     def _fairness(self, names: Sequence[Label]) -> list[Picture]:
         """Save the deficits of arms of which enough seeds capture, if there are any."""
-        file, all_speeds = (
-            "fairness.png",
-            {f"speed {speed:g}": self._fairness_at(names, speed) for speed in self.speeds},
-        )
-        panels = {title: arms for title, arms in all_speeds.items() if any(arms.values())}
+        file = "fairness.png"
+        of_speeds = {f"speed {speed:g}": self._fairness_at(names, speed) for speed in self.speeds}
+        panels = {title: arms for title, arms in of_speeds.items() if any(arms.values())}
         if not panels:
             return []
         label = "absolute corrected deficit in bits, of the seeds that capture (0 is fair)"
@@ -468,18 +470,16 @@ class Sections(study.Report[Scale]):
             Picture(
                 file,
                 "Success against the deficit at each speed (Fig. 5). Pale: single seeds. Large: means of the seeds "
-                f"that capture, with intervals of the deficit of at least {FEW}; a team that never captures has a "
-                "deficit of 0. The horizontal axes differ.",
+                f"that capture, with intervals of the deficit of at least {FEW} seeds; a team that never captures has "
+                "a deficit of 0. The horizontal axes differ.",
             )
         ]
 
     @staticmethod
     def _means(deficit: Floats, success: Floats) -> tuple[Estimate, Estimate]:
         """Return the means of the seeds that capture: of the deficit with its interval, of the success without one."""
-        found, reached = (mean_interval(values[success >= CAPTURES]) for values in (deficit, success))
-        if found.n < FEW:
-            found = replace(found, low=np.nan, high=np.nan)
-        return found, replace(reached, low=np.nan, high=np.nan)
+        able = success >= CAPTURES
+        return mean_of_enough(deficit[able]), replace(mean_interval(success[able]), low=np.nan, high=np.nan)
 
     def _pulls(self, names: Sequence[Label]) -> list[Picture]:
         """Save what the penalty does in the trainings."""
@@ -495,14 +495,16 @@ class Sections(study.Report[Scale]):
                 panel[name] = curve._replace(seeds=curve.seeds / scale)
         if not panels:
             return []
-        figures.course_plot(panels, self.out / "penalty.png", points={}, labels=("agent steps", ""))
+        figures.course_plot(
+            panels, self.out / "penalty.png", points={}, labels=("agent steps", ""), summary=mean_of_enough
+        )
         return [
             Picture(
                 "penalty.png",
-                "In training: Fair-ER's penalty without its weight, the weight lambda (in the paper's units), and the "
-                "norms of the gradients of the values and of the weighted penalty (rewards are scaled by "
-                f"{self.usual.reward_scale:g}). *Automatic* divides values by their mean "
-                "size, so its weight and gradients have other units.",
+                f"In training, means of the seeds, and 95 % intervals of at least {FEW}: Fair-ER's penalty without its "
+                "weight, the weight lambda (in the paper's units), and the norms of the gradients of the values and of "
+                f"the weighted penalty (rewards are scaled by {self.usual.reward_scale:g}). *Automatic* divides values "
+                "by their mean size, so its weight and gradients have other units.",
             )
         ]
 
@@ -553,9 +555,17 @@ def with_count(values: Floats, *, digits: int = 3) -> str:
     return f"{tables.show(mean_interval(found), digits=digits)} ({found.size})"
 
 
+def mean_of_enough(values: Floats) -> Estimate:
+    """Return the mean over seeds, with its interval if there are at least `FEW`."""
+    found = mean_interval(values)
+    return found if found.n >= FEW else replace(found, low=np.nan, high=np.nan)
+
+
 def quartiles(values: Floats) -> Estimate:
-    """Return the median with the lower and upper quartile in place of an interval."""
+    """Return the median over seeds, with the lower and upper quartile for an interval if there are at least `FEW`."""
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
+    if len(values) < FEW:
+        low = high = np.nan
     return Estimate(value=float(median), low=float(low), high=float(high), n=len(values), level=0.5)
 
 
