@@ -319,6 +319,26 @@ def test_a_claim_names_the_price_and_the_rules_that_are_as_fair(tmp_path: Path) 
     )
 
 
+def test_a_claim_that_holds_says_what_it_costs(tmp_path: Path) -> None:
+    dear = {"long": 0.5, "utility": 0.8}
+    text = "Holds. F-PPO loses more than 10 % of PPO's utility here"
+    found = report(tmp_path, **{"F-PPO": dear, "F-PPO" + AS_PRINTED: {"long": 0.5, "utility": 0.95}})
+    assert claim(found, LOWER[2]).verdict(REPAIRED) == text and claim(found, LOWER[2]).verdict(PRINTED) == "Holds"
+    assert "utility" not in claim(report(tmp_path, **{"F-PPO": {"utility": 0.8}}), LOWER[2]).verdict(REPAIRED)
+
+
+def test_all_agents_are_compared_with_ppo_and_those_without_training_with_f_ppo(tmp_path: Path) -> None:
+    levels = {"F-PPO": {"short": 0.5, "long": 0.25, "utility": 0.75}, "PPO" + AS_CODED: {"long": 0.5}}
+    table = report(tmp_path, **levels).differences_table()
+    lines = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    rows = {(line[0], line[1]): [float(cell.split()[0]) for cell in line[2:]] for line in lines if line[0] in WORLDS}
+    assert rows["epidemic", "F-PPO minus PPO"] == [-0.5, -0.75, -0.25]
+    assert rows["epidemic", "random minus F-PPO"] == [0.5, 0.75, 0.25]
+    assert rows["epidemic", "random minus PPO"] == [0, 0, 0]
+    assert rows["epidemic", f"F-PPO{AS_CODED} minus PPO{AS_CODED}"] == [0, 0.5, 0]
+    assert ("epidemic", "PPO minus PPO") not in rows and ("epidemic", "PPO minus F-PPO") not in rows
+
+
 def test_being_below_both_is_refuted_by_one(tmp_path: Path) -> None:
     found = report(tmp_path, **{"F-PPO": {"long": 0.7}, "A-PPO": {"long": 0.5}})
     assert claim(found, LOWER[0]).verdict(REPAIRED) == "Does not hold"
