@@ -245,7 +245,7 @@ class Sections(study.Report[Scale]):
         return (
             "The policy that was trained when the curriculum reached the speed, half a level before the one of the "
             "other tables (at the fastest speed, it is untrained): seeds that capture; success / corrected deficit of "
-            f"all seeds. At the slowest speed there is none, because the training ends there.\n\n{middle}\n\n"
+            f"all seeds. The slowest speed has no such policy, because the training ends there.\n\n{middle}\n\n"
             f"The last policy at all speeds; teams without training have only one.\n\n{last}"
         )
 
@@ -424,9 +424,8 @@ class Sections(study.Report[Scale]):
             Picture(
                 "training.png",
                 "Success of the training's episodes (Fig. 4): median of the seeds, and the quartiles of at least "
-                f"{FEW}. In the first "
-                f"{100 * own.exploration_fraction:g} % of the training, pursuers often act like the greedy ones, which "
-                "capture if they are faster than the evader.",
+                f"{FEW}. In the first {100 * own.exploration_fraction:g} % of the training, pursuers often act like "
+                "the greedy ones, which capture if they are faster than the evader.",
             ),
             *self._exchange(dict.fromkeys(name for names in curves.values() for name in names)),
             *self._pulls(penalised),
@@ -577,6 +576,6 @@ def _listed(values: Any) -> str:
 def _quartiles(values: Floats) -> str:
     """Return the median, and the lower and upper quartile; of fewer than `FEW` values each of them."""
     if values.size < FEW:
-        return ", ".join(f"{value:.2f}" for value in np.ravel(values))
+        return with_count(values, digits=2)
     found = quartiles(np.ravel(values))
     return f"{found.value:.2f} ({found.low:.2f}, {found.high:.2f})"

@@ -233,12 +233,12 @@ class Report(study.Report[Scale]):
             numbers=self._ways(world, column, differences),
             one_unit=False,
         )
-        test = partial(everywhere_below, bound=0)
-        less = {form: any(one.holds for one in of.values()) for form, of in measured.outcomes(test).items()}
-        dear = [form for form, endings in FORMS.items() if less[form] and self.lost(world, *endings).low > LITTLE]
-        return Claim.tested(
-            measured,
-            test,
+        outcomes = measured.outcomes(partial(everywhere_below, bound=0))
+        less = [form for form, of in outcomes.items() if any(one.holds for one in of.values())]
+        dear = [form for form in less if self.lost(world, *FORMS[form]).low > LITTLE]
+        return Claim(
+            outcomes=outcomes,
+            measured=measured,
             remarks=dict.fromkeys(dear, f"F-PPO loses more than {LITTLE:g} % of PPO's utility here"),
             text=f"In {world}, F-PPO has less {column}-term unfairness than {' and '.join(others)}.",
             evidence=self._price_and_rules(world, column),
