@@ -223,7 +223,7 @@ class Report(Sections):
             evidence="Corrected deficit in bits, mean over the speeds at which a seed captures: "
             + "; ".join(f"{name} {with_count(own)}" for of in found.values() for name, own in of.items())
             + ". *Each seed* holds if no seed at a speed is shown to be unfair, which 5 % of fair methods fail. Lowest "
-            "p-value of a seed at a speed, times the number of tests: "
+            "p-value of a seed at a speed, with Holm's correction: "
             + "; ".join(f"{name} {_lowest(own)}" for of in ps.values() for name, own in of.items())
             + ".",
             refuted=f"A mean deficit above {FAIR:g} bits, or a seed that is shown to be unfair.",
@@ -237,7 +237,7 @@ class Report(Sections):
         pairs = {m: {name: self._pair("mutual", name, self.slow) for name in names} for m, names in self.shared.items()}
         names = ("mutual", *(name for of in self.shared.values() for name in of), *[LARGER] * (LARGER in self.arms))
         return Claim(
-            text=f"Fair-E loses utility as skill drops: {self._below} it captures less often than mutual reward.",
+            text=f"Fair-E loses utility as skill drops: {self.below} it captures less often than mutual reward.",
             outcomes={method: more_capture(of) for method, of in pairs.items()},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
             f"{comparisons(pairs, margin=MORE)} An update of Fair-E has a third of mutual reward's "
@@ -257,7 +257,7 @@ class Report(Sections):
         fairer = {m: {name: (self.deficit(name, self.slow), usual) for name in of} for m, of in compared.items()}
         names = dict.fromkeys(["mutual", *(n for m, of in compared.items() for n in (*self.shared[m][:1], *of))])
         return Claim(
-            text=f"Fair-ER is better than both with a weight below 1, or one that adapts: {self._below} it captures "
+            text=f"Fair-ER is better than both with a weight below 1, or one that adapts: {self.below} it captures "
             "more often than Fair-E, and it is fairer than mutual reward.",
             outcomes={
                 m: _both_by_name(more_capture(pairs[m]), each_below(fairer[m], 0, why=FEWER_CAPTURE)) for m in compared
@@ -286,7 +286,7 @@ class Report(Sections):
         }
         names = dict.fromkeys(name for method in pairs for name in (SHARED[method][0], STRONG[method]))
         return Claim(
-            text=f"With a weight of 1, Fair-ER captures less often than Fair-E {self._below}.",
+            text=f"With a weight of 1, Fair-ER captures less often than Fair-E {self.below}.",
             outcomes={method: more_capture(pairs.get(method, {})) for method in STRONG},
             evidence=f"Seeds that capture below {FALLING:g}: {self._counted(names, self.slow)}. "
             f"{comparisons(pairs, margin=MORE)}",
@@ -359,7 +359,7 @@ class Report(Sections):
             conjunction=True,
             evidence="Roles dealt minus mutual, the same policies, mean over the speeds at which a seed captures: "
             f"deficit {with_count(less)}; success {with_count(success)}. "
-            f"Lowest p-value times the number of tests: {_lowest(self.p_values(DEALT))}.",
+            f"Lowest p-value, with Holm's correction: {_lowest(self.p_values(DEALT))}.",
             refuted=f"A deficit that is not smaller or above {FAIR:g} bits, or a success that differs by more than "
             f"{SAME:g}.",
             earlier="holds",
@@ -374,11 +374,6 @@ class Report(Sections):
         """Return how many seeds of the teams capture, and those of teams without training."""
         every = dict.fromkeys([*names, *REFERENCES])
         return ", ".join(f"{name} {self.counted(name, speeds, level=level)}" for name in every)
-
-    @property
-    def _below(self) -> str:
-        """The slow speeds, in words."""
-        return f"below {FALLING:g} (mean of {' and '.join(f'{speed:g}' for speed in self.slow)})"
 
     # ------------------------------------------------------------------------------------------- the page
 
@@ -587,7 +582,9 @@ def _updates(training: TeamTraining) -> int:
 def _lowest(p_values: Floats) -> str:
     if not p_values.size:
         return "none"
-    return f"{show_p(holm(p_values).min()).removeprefix('= ')} ({p_values.size} tests)"
+    found = holm(p_values)
+    lowest = show_p(found.min()).removeprefix("= ")
+    return f"{lowest} ({int((found <= LEVEL).sum())} of {found.size} tests reject a fair team)"
 
 
 def _share(flags: Flags, level: float) -> Estimate:

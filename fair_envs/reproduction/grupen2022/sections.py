@@ -83,9 +83,25 @@ class Sections(study.Report[Scale]):
         return {method: [name for name in names if name in self.arms] for method, names in arms.items()}
 
     @property
+    def rewarded(self) -> list[Label]:
+        """The arms without a fair method that were run."""
+        return [name for name in ("mutual", SLOWER, "individual") if name in self.arms]
+
+    @property
+    def fair_arms(self) -> list[Label]:
+        """The arms with a fair method that were run."""
+        shared, penalised = ([name for of in one.values() for name in of] for one in (self.shared, self.penalised))
+        return [*shared, *[LARGER] * (LARGER in self.arms), *penalised]
+
+    @property
     def slow(self) -> tuple[float, ...]:
         """The speeds at which the paper says that Fair-E loses success."""
         return tuple(speed for speed in self.speeds if speed < FALLING)
+
+    @property
+    def below(self) -> str:
+        """These speeds, in words."""
+        return f"below {FALLING:g} (mean of {' and '.join(f'{speed:g}' for speed in self.slow)})"
 
     def from_up(self, lowest: float) -> tuple[float, ...]:
         """Return the speeds from one up."""
@@ -143,6 +159,7 @@ class Sections(study.Report[Scale]):
     def sections(self) -> dict[str, str]:
         """Return the tables by their titles."""
         return {
+            "In short": self.short_table(),
             "The paper's figures beside ours": self.paper_table(),
             "Seeds that capture (Fig. 2 and 3c)": "Teams without training have no interval: their seeds are sets of "
             "test episodes.\n\n" + self.table(lambda name, v: self.counted(name, [v])),
@@ -190,6 +207,33 @@ class Sections(study.Report[Scale]):
             shown = [cell(name, speed) if speed in tested else "" for speed in speeds]
             rows.append([name, str(self.arms[own].seeds), *shown])
         return tables.markdown(["team", "seeds", *(f"{speed:g}" for speed in speeds)], rows)
+
+    def short_table(self) -> str:
+        """Return how many seeds of each team capture, and their deficit at each speed."""
+        names = [*TEAMS, *self.rewarded, *self.fair_arms]
+        rows = [
+            [
+                name,
+                str(self.arms[name].seeds),
+                *(self._count_and_deficit(name, speed) for speed in self.speeds),
+                str(int(self.capturing(name, self.slow).sum())),
+                *(f"{self.mean(name, 'success', speeds).mean():.2f}" for speeds in ((EQUAL_SPEED,), self.slow)),
+            ]
+            for name in names
+        ]
+        slow = f"below {FALLING:g}"
+        success = [f"mean success at {EQUAL_SPEED:g}", f"mean success {slow}"]
+        header = ["team", "seeds", *(f"{speed:g}" for speed in self.speeds), slow, *success]
+        return (
+            "Seeds that capture at each speed, and the mean absolute corrected deficit of these in bits; "
+            f"{self.below}, only the seeds. The success is that of all seeds. Intervals are in the tables that "
+            "follow.\n\n" + tables.markdown(header, rows)
+        )
+
+    def _count_and_deficit(self, name: Label, speed: float) -> str:
+        able = self.capturing(name, [speed])
+        deficit = np.abs(self.values(name, "corrected", [speed])[able])
+        return f"{able.sum()}; {deficit.mean():.3f}" if able.any() else "0"
 
     def paper_table(self) -> str:
         """Return what the paper's figures show, in its words, beside our numbers and those under chance."""
@@ -397,9 +441,8 @@ class Sections(study.Report[Scale]):
         shared = tuple(name for of in self.shared.values() for name in of)
         penalised = tuple(name for of in self.penalised.values() for name in of)
         larger, own = (LARGER,) * (LARGER in self.arms), self.usual
-        rewards = [name for name in ("mutual", SLOWER, "individual", *TEAMS) if name in self.arms]
-        notions = list(dict.fromkeys(["mutual", *shared, *larger, *penalised, DEALT, *TEAMS]))
-        self._draw_counts(rewards, "reward.png", self.scale.speeds_of("greedy"))
+        notions = ["mutual", *self.fair_arms, DEALT, *TEAMS]
+        self._draw_counts([*self.rewarded, *TEAMS], "reward.png", self.scale.speeds_of("greedy"))
         self._draw_counts(notions, "counts.png", self.speeds)
         curves = {
             "Fig. 4: Fair-E": ("mutual", "individual", *shared, *larger),
