@@ -50,12 +50,10 @@ def test_every_engine_gives_the_same_files(engine: Engine, tmp_path: Path) -> No
 def test_what_is_done_is_not_run_again_and_equal_cells_run_once(engine: Engine, tmp_path: Path) -> None:
     done = run_cell(SQUARES[0], tmp_path)
     (done / "square.txt").write_text("kept")
-    counted: list[None] = []
-    folders = run_cells(
-        [*SQUARES[:2], SQUARES[1]], tmp_path, engine=engine, progress=False, each=lambda: counted.append(None)
-    )
+    counted: list[Path] = []
+    folders = run_cells([*SQUARES[:2], SQUARES[1]], tmp_path, engine=engine, progress=False, each=counted.append)
     assert (done / "square.txt").read_text() == "kept"
-    assert len(folders) == len(counted) == 2
+    assert sorted(folders.values()) == sorted(counted) and len(counted) == 2
 
 
 def test_cells_that_fail_are_named_after_the_others_are_done(engine: Engine, tmp_path: Path) -> None:
@@ -112,11 +110,11 @@ def slow(folder: Path, *, count: int, seconds: float) -> list[Job]:
 
 
 def test_after_an_error_no_cell_begins_and_those_that_run_are_kept(tmp_path: Path) -> None:
-    cells, done = slow(tmp_path / "begun", count=12, seconds=0.3), list[None]()
+    cells, done = slow(tmp_path / "begun", count=12, seconds=0.3), list[Path]()
     processes = set(multiprocessing.active_children())
 
-    def third() -> None:
-        done.append(None)
+    def third(folder: Path) -> None:
+        done.append(folder)
         if len(done) == 3:
             raise OSError("the disk is full")
 

@@ -116,7 +116,7 @@ def function_named(name: str) -> Act:
 
 def is_run(name: str) -> bool:
     """Return whether a policy's name is the folder of a run."""
-    return name != "random" and ":" not in name and Path(name).is_dir()
+    return name != "random" and Path(name).is_dir()
 
 
 def seeds_in(folder: Path) -> list[Path]:

@@ -422,7 +422,7 @@ def run_all(cells: Sequence[Any], *, engine: str, jobs: int, progress: bool, rea
     with progress_bar("playing", total=len(cells), shown=progress) as played, TemporaryDirectory() as kept:
         try:
             with opened(engine, jobs=jobs, here=True) as workers:
-                run_cells(cells, Path(kept), engine=workers, progress=False, each=played)
+                run_cells(cells, Path(kept), engine=workers, progress=False, each=lambda done: played())
         except FailedCellsError as failed:
             raise RuntimeError("; ".join(dict.fromkeys(failed.errors.values()))) from failed
         return {cell.key: read(Path(kept) / cell.key) for cell in cells}

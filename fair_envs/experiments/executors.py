@@ -12,7 +12,7 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -24,7 +24,6 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from fair_envs.experiments.jobs import Job, is_done, run_cell
-from fair_envs.support.aliases import OnProgress
 from fair_envs.support.extras import need
 from fair_envs.support.files import appearing
 from fair_envs.support.imports import Permissions, permissions, permit
@@ -413,7 +412,7 @@ def run_cells(
     engine: Engine | str = "processes",
     jobs: int = 1,
     progress: bool = True,
-    each: OnProgress = lambda: None,
+    each: Callable[[Path], object] = lambda done: None,
 ) -> dict[str, Path]:
     """Run the cells that have no result yet and return each cell's folder by its key.
 
@@ -423,7 +422,7 @@ def run_cells(
         engine: Existing workers, or the name of an engine.
         jobs: Number of cells to run at once, if the engine is given by name.
         progress: Whether to show a bar with the remaining time.
-        each: Called after each cell that is done, and for those that were done before.
+        each: Called with the folder of each cell that is done, also of those that were done before.
 
     Raises:
         ValueError: The engine is unknown, or ``jobs`` is below 1.
@@ -435,17 +434,19 @@ def run_cells(
         with opened(engine, jobs=jobs) as workers:
             return run_cells(cells, folder, engine=workers, progress=progress, each=each)
     by_key = {cell.key: cell for cell in cells}
-    waiting = [cell for cell in by_key.values() if not is_done(cell, folder)]
+    waiting = {key: cell for key, cell in by_key.items() if not is_done(cell, folder)}
     errors: dict[str, str] = {}
     with progress_bar("running", total=len(by_key), unit="cells", shown=progress) as advanced:
-        for _ in range(len(by_key) - len(waiting)):
+        for key in by_key:
+            if key not in waiting:
+                advanced()
+                each(folder / key)
+        for cell, error in engine.run(list(waiting.values()), folder):
             advanced()
-            each()
-        for cell, error in engine.run(waiting, folder):
             if error is not None:
                 errors[cell.key] = error
-            advanced()
-            each()
+            else:
+                each(folder / cell.key)
             raise_pending()
     if errors:
         raise FailedCellsError(errors, len(by_key))

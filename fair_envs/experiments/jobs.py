@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fair_envs
-from fair_envs.support.files import appearing, damaged, first_line, read_json
+from fair_envs.support.files import appearing, damaged, first_line, read_json, replace_file
 
 if TYPE_CHECKING:
     from fair_envs.metrics.returns import Returns
@@ -137,7 +137,12 @@ class Job:
 
 def is_done(cell: Job, folder: Path) -> bool:
     """Return whether a folder contains a cell's result."""
-    return (folder / cell.key / RECORD).exists()
+    return has_record(folder / cell.key)
+
+
+def has_record(folder: Path) -> bool:
+    """Return whether a folder is that of a cell that is done."""
+    return (folder / RECORD).exists()
 
 
 def run_cell(cell: Job, folder: Path) -> Path:
@@ -147,8 +152,21 @@ def run_cell(cell: Job, folder: Path) -> Path:
         with appearing(done) as part:
             about = {"key": cell.key, "sources": sources(), "commit": commit(), "version": fair_envs.__version__}
             record = {"cell": cell.as_dict(), **about, **cell.work(part)}
-            (part / RECORD).write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
+            replace_file(part / RECORD, (json.dumps(record, indent=2, sort_keys=True) + "\n").encode())
     return done
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the record in a cell's folder.
+
+    Raises:
+        FileNotFoundError: The cell does not exist.
+        ValueError: The record is damaged.
+    """
+    try:
+        return read_json(folder / RECORD, dict)
+    except ValueError as error:
+        raise ValueError(f"{error}; or remove the folder {folder}, so that only this cell runs again") from error
 
 
 def write_arrays(part: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -164,7 +182,7 @@ def read_cell(folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         FileNotFoundError: The cell does not exist.
         ValueError: The cell is damaged.
     """
-    record, file = read_json(folder / RECORD, dict), folder / ARRAYS
+    record, file = read_record(folder), folder / ARRAYS
     try:
         with np.load(file, allow_pickle=False) as stored:
             return record, {name: stored[name] for name in stored.files}

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fair_envs.experiments.executors import FailedCellsError, run_cells
-from fair_envs.experiments.jobs import RECORD, Job, commit, sources
+from fair_envs.experiments.jobs import Job, commit, has_record, read_record, sources
 from fair_envs.metrics import Estimate, mean_interval, price_interval
 from fair_envs.metrics.inference import welch
 from fair_envs.support.aliases import Floats
-from fair_envs.support.files import damaged, first_line, read_json, replace_file
+from fair_envs.support.files import damaged, first_line, replace_file, writing
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -199,6 +199,11 @@ def stored_rows(
                 f"merge_from (--merge) must name tables of this study, got {path}, none of whose {len(rows)} rows is "
                 f"of a cell of the scale {scale!r}: {why}{hint(rows)}"
             )
+    return kept(out, *given)
+
+
+def kept(out: Path, *given: Sequence[SeedRow]) -> list[SeedRow]:
+    """Return the rows of a folder's table, if it has one, and further ones, see `merged`."""
     return merged([*given, *([read_rows(out)] if (out / TABLE).is_file() else [])])
 
 
@@ -244,7 +249,7 @@ def fill(
     written every half minute, at the end, and when the work is interrupted.
 
     Args:
-        rows: The rows that exist.
+        rows: The rows that exist, besides those of the folder's table.
         groups: The arms by their keys: one cell for each seed, whose number is the cell's ``seed``, or else its place.
             Arms may share cells.
         numbers: Returns the numbers of a cell from the arm's key and the cell's folder.
@@ -253,43 +258,61 @@ def fill(
         engine: The engine that runs the cells, see `fair_envs.experiments.executors`.
         jobs: Number of cells that run in parallel.
         progress: Whether to show a bar with the remaining time.
+
+    Raises:
+        ValueError: Another process is writing into the folder, or the record of a cell is damaged.
     """
-    found, folder = list(rows), out / CELLS
+    with writing(out):
+        return _filled(kept(out, rows), groups, numbers, out, batch=batch, engine=engine, jobs=jobs, progress=progress)
+
+
+def _filled(
+    found: list[SeedRow],
+    groups: Mapping[KeyT, Sequence[Job]],
+    numbers: Callable[[KeyT, Path], Mapping[str, float]],
+    out: Path,
+    *,
+    batch: Callable[[KeyT], Hashable],
+    **running: Any,
+) -> Filled:
+    """Do what `fill` does, by this process alone."""
+    folder, places = out / CELLS, places_of(groups)
     done = {row.job for row in found}
-    places = places_of(groups)
     batches: dict[Hashable, list[Sequence[Job]]] = {}
     for key, group in groups.items():
         batches.setdefault(batch(key), []).append(group)
     in_rounds = (cell for several in batches.values() for cells in zip_longest(*several) for cell in cells)
     missing = {cell.identity: cell for cell in in_rounds if cell is not None and cell.identity not in done}
-    open_ = {identity: folder / cell.key for identity, cell in missing.items()}
+    open_ = {folder / cell.key: identity for identity, cell in missing.items()}
+    for place in filter(has_record, open_):
+        read_record(place)  # a damaged one is refused before anything runs
     written, failed = time.monotonic(), dict[tuple[str, int], str]()
 
-    def keep() -> None:
+    def keep(place: Path) -> None:
         nonlocal written
-        for identity in [identity for identity, place in open_.items() if (place / RECORD).exists()]:
-            (key, seed), place = places[identity], open_.pop(identity)
-            record = read_json(place / RECORD, dict)
-            about = {name: record.get(name, "") for name in ("result", "commit")}
-            about |= {"code": record["sources"], "seconds": record["seconds"]}
-            found.append(SeedRow(arm=str(key), seed=seed, job=identity, numbers=numbers(key, place), **about))
+        record, identity = read_record(place), open_.pop(place)
+        about = {name: record.get(name, "") for name in ("result", "commit")}
+        about |= {"code": record["sources"], "seconds": record["seconds"]}
+        key, seed = places[identity]
+        found.append(SeedRow(arm=str(key), seed=seed, job=identity, numbers=numbers(key, place), **about))
         if time.monotonic() > written + WRITE_EVERY:
             write_rows(out / TABLE, found)
             written = time.monotonic()
 
     try:
-        run_cells(list(missing.values()), folder, engine=engine, jobs=jobs, progress=progress, each=keep)
+        run_cells(list(missing.values()), folder, each=keep, **running)
     except FailedCellsError as error:
         for identity, cell in missing.items():
             if cell.key in error.errors:
                 key, seed = places[identity]
                 failed[str(key), seed] = error.errors[cell.key]
     finally:
-        keep()
+        for place in list(filter(has_record, open_)):  # done just before an interruption
+            keep(place)
         order = {identity: place for place, identity in enumerate(missing)}
         found.sort(key=lambda row: order.get(row.job, -1))  # as if the cells had run one after the other
         write_rows(out / TABLE, found)
-    for identity in open_:
+    for identity in open_.values():
         key, seed = places[identity]
         failed.setdefault((str(key), seed), "it has no result; was the package changed while it ran?")
     return Filled(read_rows(out / TABLE), failed)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fair_envs.assessment import Evaluation
+from fair_envs.assessment.played import changed_parameters
+from fair_envs.assessment.policies import parameters_of_run
 from fair_envs.experiments.executors import FailedCellsError, check_engine
 from fair_envs.experiments.seeds import (
     BEGUN,
@@ -45,9 +48,11 @@ from fair_envs.leaderboard.jobs import (
     unit_cells,
 )
 from fair_envs.registration import TABLE as IDS
-from fair_envs.support.files import read_json, writing
-from fair_envs.support.imports import refuse_stored_paths
+from fair_envs.registration import make_rules
+from fair_envs.support.files import read_json
+from fair_envs.support.imports import PATH, refuse_stored_paths
 from fair_envs.support.parameters import PositiveInt, checked, meant
+from fair_envs.tasks import task_of
 
 ENTRY = "entry.json"  # of a folder from outside
 
@@ -94,17 +99,8 @@ def run(
     )  # also of tasks that are not run now
     rows = stored_rows(out, scale=scale, resume=resume, merge_from=merge_from, groups=known)
     begin(out, scale=scale)
-    with writing(out):
-        filled = fill(
-            rows,
-            groups,
-            stored_numbers,
-            out,
-            batch=lambda key: key.env_id,
-            engine=engine,
-            jobs=jobs,
-            progress=progress,
-        )
+    batch = attrgetter("env_id")
+    filled = fill(rows, groups, stored_numbers, out, batch=batch, engine=engine, jobs=jobs, progress=progress)
     return {f"{arm}/{seed}": error for (arm, seed), error in filled.failed.items()}
 
 
@@ -127,8 +123,7 @@ def measure_units(
     groups = unit_cells(part_of_scale(scale))
     rows = stored_rows(out, scale=scale, resume=True, merge_from=(), groups=groups)
     begin(out, scale=scale)
-    with writing(out):
-        filled = fill(rows, groups, stored_numbers, out, engine=engine, jobs=jobs, progress=progress)
+    filled = fill(rows, groups, stored_numbers, out, engine=engine, jobs=jobs, progress=progress)
     if filled.failed:
         raise FailedCellsError(
             {key: error for (key, _), error in filled.failed.items()}, sum(map(len, groups.values()))
@@ -352,8 +347,9 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
     """Return an entry from outside: what its ``entry.json`` says, and the name of its policy for `evaluate`.
 
     ``entry.json`` has the fields ``task``, ``name``, ``policy`` and ``result``. ``policy`` is the name of a run's
-    folder inside the entry, whose weights are read without running code, or ``module:function``, which is only imported
-    if the user trusts the entry, see `fair_envs.support.imports.trusting`.
+    folder inside the entry, whose weights are read without running code and which was trained with the parameters of
+    the task, or ``module:function``, which is only imported if the user trusts the entry, see
+    `fair_envs.support.imports.trusting`.
 
     Raises:
         ValueError: A field is missing or wrong.
@@ -365,18 +361,33 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
     for name in ("task", "name", "policy", "result"):
         if not isinstance(found.get(name), str):
             raise ValueError(f"{folder / ENTRY} must have {name!r}, a text, got {found.get(name)!r}")
-    if not re.fullmatch(r"[^|`/\n\r]{1,60}", found["name"]):
-        raise ValueError(f"name must have 1 to 60 characters and none of | ` / or a line break, got {found['name']!r}")
+    if not re.fullmatch(r"[^|`/<>&]{1,60}", found["name"]) or not found["name"].isprintable():
+        raise ValueError(f"name must have 1 to 60 printable characters and none of | ` / < > &, got {found['name']!r}")
     if found["task"] not in IDS:  # another name could import a module
         raise ValueError(f"task must be one of {', '.join(IDS)}, got {found['task']!r}{meant(found['task'], IDS)}")
     policy = found["policy"]
-    if ":" in policy:
+    if PATH.fullmatch(policy):
         refuse_stored_paths({"policy": policy}, file=folder / ENTRY)
         return found, policy
     place = (folder / policy).resolve()
     if not place.is_relative_to(folder.resolve()) or not place.is_dir():
         raise ValueError(f"policy must be a folder inside the entry or module:function, got {policy!r}")
+    _check_world(place, found["task"])
     return found, str(place)
+
+
+def _check_world(run: Path, env_id: str) -> None:
+    """Raise ValueError if a run, which is played with the parameters of its training, would play in another world."""
+    fixed = task_of(env_id).merged({})
+    own, usual = (
+        changed_parameters(make_rules(env_id, **{**trained, **fixed}))
+        for trained in (parameters_of_run(run, env_id) or {}, {})
+    )
+    if others := sorted(name for name in own.keys() | usual.keys() if own.get(name) != usual.get(name)):
+        raise ValueError(
+            f"policy must be a run with the parameters of the task of {env_id}, got one with other values of "
+            f"{', '.join(others)}; leave these parameters out when you train it"
+        )
 
 
 def play_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm, str]:

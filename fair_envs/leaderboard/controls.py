@@ -59,7 +59,7 @@ def planted_bias_is_last(boards: Sequence[TaskBoard]) -> Control:
             gaps = np.array([arm.values("gap").mean() for arm in board.arms.values()])
             own = planted.values("gap").mean()
             larger = int((gaps > own).sum())  # undefined gaps are not larger
-            passed.append(larger == 0)
+            passed.append(larger == 0 and np.isfinite(own))
             ranks.append(f"{board.env_id} {len(gaps) - larger} of {len(gaps)} (gap {own:.3f})")
     return Control(
         "a planted bias ranks last",

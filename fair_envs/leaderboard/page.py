@@ -201,6 +201,7 @@ class Page:
             yield "\n".join(f"* {line}" for line in details)
         if self.standing.contenders:
             yield "## Task by task"
+            yield self.strengths_shown()
             yield self.first_table()
             matched = [board.env_id for board in self.boards if not board.unscored and board.matched]
             rules = f" A rule matches the best policy on {', '.join(matched)}." if matched else ""
@@ -242,8 +243,8 @@ class Page:
             + "`. The policy is a function, or the folder of a run inside the entry. `fair-envs --trust leaderboard "
             "verify FOLDER --out TABLE`, with the folder of this table, plays it in its test episodes, and prints the "
             "rates of the groups and the result to put in place of the question mark (`--trust` imports the function; "
-            "a run needs no trust). `fair-envs --trust leaderboard report TABLE --entry FOLDER --out PAGE` verifies it "
-            "again, and writes a page with it."
+            "a run needs no trust, and must have the parameters of the task). `fair-envs --trust leaderboard report "
+            "TABLE --entry FOLDER --out PAGE` verifies it again, and writes a page with it."
         )
 
     def lines(self) -> list[str]:
@@ -330,20 +331,25 @@ class Page:
         ]
         return tables.markdown(["method", *tasks], rows)
 
+    def strengths_shown(self) -> str:
+        """Return which strengths `first_table` has."""
+        text = f"`{self.standing.ranked[0]}` has the strength that is best on each task"
+        steady = f"; `{self.standing.steady}` has the one that is best for all tasks" if self.standing.steady else ""
+        return f"{text}{steady}."
+
     def first_table(self) -> str:
         """Return what the first method does on each task at its best strength, and the steady one at its one."""
         header = ["method", "task", "strength", "performance (PPO's)", "scaled", "unfairness", "worst-off group, PPO"]
         header += ["change of the worst-off", "best-off group, PPO", "change of the best-off", "rules that match it"]
         boards = {board.env_id: board for board in self.boards}
-        found = list(self.standing.contenders[self.standing.ranked[0]].of_tasks.values())
+        keys = [one.key for one in self.standing.contenders[self.standing.ranked[0]].of_tasks.values()]
         if steady := self.standing.steady:
             own = self.standing.contenders[steady]
-            keys = [ArmKey(env_id, steady, own.steadiest) for env_id in own.of_tasks]
-            found += [task_score(boards[key.env_id], key, points(boards[key.env_id].arms[key])) for key in keys]
+            keys += [ArmKey(env_id, steady, own.steadiest) for env_id in own.of_tasks]
         rows: dict[ArmKey, list[tables.Cell]] = {}
-        for one in found:
-            key, board = one.key, boards[one.key.env_id]
-            base = board.usual
+        for key in keys:
+            board = boards[key.env_id]
+            one, base = task_score(board, key, points(board.arms[key])), board.usual
             own, usual = (arm.values("performance").mean() for arm in (board.arms[key], board.reward_only))
             told = [key.name, key.env_id, strength_text(key.strength), f"{own:.4g} ({usual:.4g})"]
             told += [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]

@@ -20,13 +20,14 @@ from fair_envs.experiments.seeds import (
     SeedRow,
     begin,
     fill,
+    kept,
     made_by,
     places_of,
     stored_rows,
     write_rows,
 )
 from fair_envs.reproduction.claims import Claim
-from fair_envs.support.files import keep_json, read_json, replace_file
+from fair_envs.support.files import keep_json, read_json, replace_file, writing
 
 PRINTED, REPAIRED = "as printed", "repaired"
 """The two methods that get a verdict: that of the paper, and our repaired version."""
@@ -359,7 +360,9 @@ class Study(Generic[ScaleT, KeyT]):
             )
         begin(out, scale=scale)
         if report_only:
-            write_rows(out / TABLE, rows)
+            with writing(out):
+                rows = kept(out, rows)
+                write_rows(out / TABLE, rows)
             reasons = _failures([*merge_from, out])
             missing = [(str(key), seed) for job, (key, seed) in places_of(groups).items() if job not in known]
             told = {(arm, seed): reasons.get(f"{arm} {seed}", "it is not in the table") for arm, seed in missing}

@@ -43,7 +43,7 @@ def replace_file(path: Path, content: bytes) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield where to write a file's new content, which replaces the file at the end and is removed on an error."""
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}-{uuid4().hex}.part")
     try:
         yield part
         os.replace(part, path)

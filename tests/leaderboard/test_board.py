@@ -292,30 +292,29 @@ def entry(folder: Path, policy: str, **changed: Any) -> Path:
 
 
 def verified(place: Path) -> board.Verified:
-    """Verify an entry that is trusted, in the test episodes of a leaderboard of the scale smoke."""
+    """Verify an entry in the test episodes of a leaderboard of the scale smoke."""
     out = place.parent / "board"
     out.mkdir(exist_ok=True)
     (out / BEGUN).write_text("smoke")
-    with trusting():
-        return board.verify_entry(place, out)
+    return board.verify_entry(place, out)
 
 
 @pytest.mark.long
 def test_an_entry_with_a_function_is_verified(tmp_path: Path) -> None:
     place = entry(tmp_path / "mine", f"{__name__}:accept_good_scores")
-    claimed = verified(place)
-    assert not claimed.same
-    with trusting(), pytest.raises(ValueError, match=f"{claimed.found}, which its policy has .* smoke, got ?"):
-        board.verified_entry(place, scale="smoke")
-    assert verified(entry(place, f"{__name__}:accept_good_scores", result=claimed.found)).same
     with trusting():
+        claimed = verified(place)
+        assert not claimed.same
+        with pytest.raises(ValueError, match=f"{claimed.found}, which its policy has .* smoke, got ?"):
+            board.verified_entry(place, scale="smoke")
+        assert verified(entry(place, f"{__name__}:accept_good_scores", result=claimed.found)).same
         key, arm = board.verified_entry(place, scale="smoke")
     assert str(key) == f"{TASK}/mine (entry)"
     assert arm.seeds == TINY.seeds and arm.values("gap").mean() == pytest.approx(claimed.numbers["gap"])
 
 
 @pytest.mark.long
-def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:
+def test_an_entry_with_weights_is_verified_without_trust(tmp_path: Path) -> None:
     cell = jobs.trained(replace(TINY, parameters={}, tested=1), ArmKey(TASK, "ppo"), {}, 0)
     folder = run_cell(cell, tmp_path / "cells")
     place = tmp_path / "mine"
@@ -325,19 +324,35 @@ def test_an_entry_with_weights_is_verified(tmp_path: Path) -> None:
     assert verified(entry(place, "weights", result=claimed.found)).same
 
 
+@pytest.mark.parametrize("changed", [{"interest_rate": 50.0}, {"observation": "authors"}])
+def test_an_entry_that_was_trained_in_another_world_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+    run = entry(tmp_path / "mine", "weights") / "weights"
+    run.mkdir()
+    (run / "config.json").write_text(json.dumps({"env_id": TASK, "parameters": changed}))
+    with pytest.raises(ValueError, match=f"task of {TASK}, got one with other values of {next(iter(changed))}"):
+        verified(tmp_path / "mine")
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        ({"policy": "model:1.zip"}, "policy must be a folder inside the entry or module:function"),  # contains pickles
+        ({"name": "\x1b[31mred"}, "name must have 1 to 60 printable characters"),
+        ({"name": "<img src=x>"}, "name must have 1 to 60 printable characters"),
         ({"policy": "../elsewhere"}, "policy must be a folder inside the entry or module:function"),
         ({"policy": "nowhere"}, "policy must be a folder inside the entry or module:function"),
         ({"name": 3}, "must have 'name', a text, got 3"),
-        ({"name": "a | b"}, "name must have 1 to 60 characters and none of"),
+        ({"name": "a | b"}, "name must have 1 to 60 printable characters and none of"),
         ({"task": "FairNothing-v0"}, "task must be one of .*, got 'FairNothing-v0'"),
         ({"task": "evil:FairLending-v0"}, "task must be one of .*, got 'evil:FairLending-v0'"),  # imports nothing
     ],
 )
-def test_a_wrong_entry_is_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+def test_a_wrong_entry_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], message: str
+) -> None:
     (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model:1.zip").touch()
     with pytest.raises(ValueError, match=message):
         verified(entry(tmp_path / "mine", **{"policy": "x:y", **changed}))
 
