@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,6 +170,19 @@ def test_returns_are_read_as_they_were_kept() -> None:
     assert found is not None and np.array_equal(found.values, returns.values)
     assert {name: codes.tolist() for name, codes in found.attributes.items()} == {"old": [[0, 1]]}
     assert read_returns("nowhere", arrays) is None
+
+
+def test_work_loads_no_code_that_tests_or_compares() -> None:
+    """An edit there leaves stored results valid."""
+    jobs = [f"reproduction.{name}.jobs" for name in ("cimpean2025", "grupen2022", "hu2024", "lamalfa2025")]
+    jobs += ["experiments.evaluations", "experiments.systems", "leaderboard.jobs", "baselines.methods"]
+    program = "".join(f"import fair_envs.{name}\n" for name in jobs) + "import sys; print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    names = [name.removeprefix("fair_envs.").replace(".", "/") for name in loaded if name.startswith("fair_envs.")]
+    assert "leaderboard/jobs" in names
+    assert fnmatch.filter(names, "testing*") == []
+    unused = {"comparing", "contenders", "entries", "findings", "study"}
+    assert {f"experiments/{name}" for name in unused} & {*names} == set()
 
 
 def test_the_files_that_results_do_not_depend_on_exist() -> None:

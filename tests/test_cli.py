@@ -1170,12 +1170,12 @@ def test_a_verification_fails_if_a_bit_differs(
     same: bool, code: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("stable_baselines3")
-    from fair_envs.leaderboard import board
+    from fair_envs.leaderboard import verification
 
     numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
     versions = "made by commit c; here commit d"
-    found = board.Verified("FairLending-v0/ppo/0", same, "a", "b", numbers, versions=versions)
-    monkeypatch.setattr(board, "verify", lambda row, out, retrain: found)
+    found = verification.Verified("FairLending-v0/ppo/0", same, "a", "b", numbers, versions=versions)
+    monkeypatch.setattr(verification, "verify", lambda row, out, retrain: found)
     said = Said("leaderboard", "verify", "FairLending-v0/ppo/0")
     assert said.code == code and words in said.flat
     assert ("is stored, now b (made by commit c; here commit d)" in said.flat) == (not same)
@@ -1183,10 +1183,14 @@ def test_a_verification_fails_if_a_bit_differs(
 
 def test_an_entry_without_a_result_is_told_what_to_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
-    from fair_envs.leaderboard import board
+    from fair_envs.leaderboard import verification
 
     numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
-    monkeypatch.setattr(board, "verify_entry", lambda folder, out: board.Verified("mine", False, "?", "abc", numbers))
+    monkeypatch.setattr(
+        verification,
+        "verify_entry",
+        lambda folder, out, progress: verification.Verified("mine", False, "?", "abc", numbers),
+    )
     said = Said("leaderboard", "verify", str(tmp_path))
     assert said.code == 0 and 'put "abc" into entry.json' in said.flat
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 
+import fair_envs
 from fair_envs.baselines import methods, players
 from fair_envs.baselines.pcn.training import load_pcn
 from fair_envs.baselines.players import loaded
@@ -170,14 +172,14 @@ def test_policies_of_a_curriculum_and_of_the_demonstration_run_no_code(tmp_path:
     assert not marker.exists()
 
 
-def test_no_code_of_this_package_reads_models_of_stable_baselines3() -> None:
-    """They hold pickles: a user who trusts one names it to Stable-Baselines3."""
+def test_only_one_file_of_this_package_reads_models_of_stable_baselines3() -> None:
+    """They hold pickles; `baselines/players.py` reads those that a user names as a policy."""
     root = Path(__file__).parents[1]
     files = {path for name in ("fair_envs", "baselines", "wrappers") for path in (root / name).rglob("*.py")}
     files -= {root / "fair_envs" / "core" / "compilation.py"}  # its cache is guarded in other ways, see SECURITY.md
     files -= {root / "fair_envs" / "testing" / "contract" / "rules.py"}  # it pickles an environment and reads it back
-    readers = ("load_from_zip_file", "PPO.load(", "DDPG.load(", "pickle.load", "weights_only=False")
-    assert [path.name for path in files for text in readers if text in path.read_text("utf-8")] == []
+    readers = re.compile(r"load_from_zip_file|(PPO|DDPG|kind)\.load\(|pickle\.load|weights_only=False")
+    assert {path.name for path in files if readers.search(path.read_text("utf-8"))} == {"players.py"}
 
 
 # --------------------------------------------------------------------------------------------------- searches
@@ -209,6 +211,21 @@ def test_a_function_that_a_search_names_is_refused_by_its_name(
     folder = kept_search(tmp_path / "search", **settings)
     said = mistake("design", "--resume", "--out", folder)
     assert "search.json names the function 'friend.evil:" in said and "--trust" in said
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("changed", [{"env_id": "friend.evil:FairLending-v0"}, {"task": "friend.evil:FairLending-v0"}])
+def test_a_module_that_a_stored_evaluation_names_is_not_imported(
+    changed: dict[str, str], tmp_path: Path, marker: Path
+) -> None:
+    fair_envs.evaluate("FairLending-v0", "random", episodes=2, shuffles=0).save(tmp_path)
+    file = tmp_path / "evaluation.json"
+    (found,) = json.loads(file.read_text())
+    for name, value in changed.items():
+        (found if name in found else found["about"])[name] = value
+    file.write_text(json.dumps([found]))
+    with pytest.raises(ValueError, match=r"evaluation.json names the function 'friend\.evil:FairLending"):
+        fair_envs.compare([file])
     assert not marker.exists()
 
 

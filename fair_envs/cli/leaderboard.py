@@ -22,7 +22,8 @@ OUTCOMES = {True: "passed", False: "FAILED", None: "not applicable"}
 def leaderboard(
     context: typer.Context,
     scale: Annotated[
-        str, typer.Option(metavar="smoke|small|full", help="About five minutes, about 24 CPU hours, or for a cluster.")
+        str,
+        typer.Option(metavar="smoke|small|full", help="About ten CPU minutes, about 24 CPU hours, or for a cluster."),
     ] = "smoke",
     out: Annotated[Path | None, typer.Option(help="Folder of the results; default: runs/leaderboard-SCALE.")] = None,
     task: Annotated[
@@ -141,27 +142,32 @@ def verify(
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train the policy again instead of playing the stored one.")
     ] = False,
+    progress: ShowProgress = True,
 ) -> None:
     """Play the policy of a row again, and compare its result with the stored one to the bit.
 
     An entry is played in the test episodes of the leaderboard in --out, without it in those of the scale small.
     """
-    from fair_envs.leaderboard import board
+    from fair_envs.leaderboard.verification import ENTRY, verify, verify_entry
 
     entry = Path(row).is_dir()
     folder = out or RUNS / "leaderboard-smoke"
-    found = board.verify_entry(Path(row), out) if entry else board.verify(row, folder, retrain=retrain)
+    found = verify_entry(Path(row), out, progress=progress) if entry else verify(row, folder, retrain=retrain)
     played = "trained and played again" if found.trained else "played again"
     if found.scale:
         typer.echo(f"played in the test episodes of the scale {found.scale}")
     for name, number in found.shown.items():
         typer.echo(f"{name}: {number:.7g}")
     if found.stored == UNKNOWN:
-        typer.echo(f'{found.row}: no result is stored yet; put "{found.found}" into {board.ENTRY}')
+        typer.echo(f'{found.row}: no result is stored yet; put "{found.found}" into {ENTRY}')
         return
     if found.same:
         typer.echo(f"{found.row}: {played}, the same to the bit ({found.found})")
         return
     versions = f" ({found.versions})" if found.versions else ""
+    if found.stored == found.found:
+        told = ", ".join(f"{name} {number:.7g}" for name, number in found.changed.items())
+        typer.echo(f"{found.row}: {played}, the result is the same, but the table has other numbers: {told}", err=True)
+        raise typer.Exit(1)
     typer.echo(f"{found.row}: {played}, it differs: {found.stored} is stored, now {found.found}{versions}", err=True)
     raise typer.Exit(1)

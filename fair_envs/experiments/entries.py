@@ -1,6 +1,7 @@
 """What a comparison is given: folders of runs, and files with stored evaluations of runs and other policies."""
 
 import dataclasses
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +130,7 @@ def _stored(one: Evaluation, file: Path) -> Entry:
             f"{missing[0] if missing else 'the settings of its run'}, from an older version; evaluate it again with: "
             "fair-envs evaluate"
         )
-    refuse_stored_paths(about["parameters"], file=file)
+    refuse_stored_paths({"env_id": one.env_id, **{name: about[name] for name in ("task", "parameters")}}, file=file)
     return Entry(
         path=file,
         env_id=one.env_id,
@@ -172,11 +173,16 @@ def check_parameters(entries: Sequence[Entry], parameters: Mapping[str, Any]) ->
     for one in entries:
         for name, value in parameters.items() if one.evaluation is not None else ():
             own = one.parameters.get(name, default_of(one.env_id, name))
-            if str(own) != str(value):
+            if _plain(own) != _plain(value):
                 raise ValueError(
                     f"{one.path} must be made with {name}={value}, got {own} of {one}; evaluate it again, or leave "
                     "the parameter out"
                 )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a file of JSON keeps it, if it can."""
+    return json.loads(json.dumps(value, default=str))
 
 
 def default_of(env_id: str, name: str) -> Any:

@@ -31,9 +31,14 @@ SHOWING = (
     "benchmark/*",
     "cli/*",
     "evaluation/reports",
+    "experiments/comparing",
+    "experiments/contenders",
+    "experiments/entries",
     "experiments/executors",
     "experiments/figures",
+    "experiments/findings",
     "experiments/seeds",
+    "experiments/study",
     "experiments/tables",
     "explorer/*",
     "leaderboard/answer",
@@ -44,6 +49,7 @@ SHOWING = (
     "leaderboard/rows",
     "leaderboard/scores",
     "leaderboard/standing",
+    "leaderboard/verification",
     "reproduction/*/arms",
     "reproduction/*/published.json",
     "reproduction/*/report",
@@ -59,6 +65,7 @@ SHOWING = (
     "support/progress",
     "support/stopping",
     "template/*",
+    "testing/*",
 )
 """Files that show or store results without changing them; an edit there leaves stored results valid."""
 

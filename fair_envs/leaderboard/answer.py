@@ -49,8 +49,8 @@ class Answer:
             found.append(_unscored(unscored))
         if cautioned := [board.env_id for board in boards if task_of(board.env_id).caution]:
             found.append(
-                f"**What do good numbers not show?** They can mislead on {', '.join(cautioned)}; the leaderboard says "
-                "why in the section of each task."
+                f"**What do good numbers not show?** They can mislead on {', '.join(cautioned)}. The section of each "
+                "task on the leaderboard says why."
             )
         return found
 
@@ -78,14 +78,14 @@ class Answer:
             )
         return (
             f"{tables.markdown(header, rows)}\n\n"
-            "By means over seeds. No rule here knows the truth about people. *Best trained policy*: on tasks without "
-            "scores, the one with the highest performance, whatever its gap. *Match*: about its performance and gap, "
-            "or better ones, and does not clearly give the worst-off group less. *Gain*: performance above random, and "
-            "whether the best rule's is shown to be larger. *Dominates*: the number of trained policies (methods and "
-            "strengths) that the rule equals or beats in performance and in the rate of every group; in brackets, "
-            "those for which it is shown to perform better. "
-            "The best rule and the best trained policy of a task are chosen on the test episodes in which they are "
-            "compared, so their numbers are a little too good, and other trained policies are often about as good."
+            "By means over seeds. No rule here knows the truth about people. *Best trained policy*: the one with the "
+            "largest area, on tasks without scores that with the highest performance, whatever its gap. *Match*: "
+            "about its performance and gap, or better ones, and does not clearly give the worst-off group less. "
+            "*Gain*: performance above random, and whether the best rule's is shown to be larger. *Dominates*: the "
+            "number of trained policies (methods and strengths) that the rule equals or beats in performance and in "
+            "the rate of every group; in brackets, those for which it is shown to perform better. The best rule and "
+            "the best trained policy of a task are chosen on the test episodes in which they are compared, so their "
+            "numbers are a little too good, and other trained policies are often about as good."
         )
 
     # In short ---------------------------------------------------------------------------------------------------------
@@ -106,21 +106,23 @@ class Answer:
         """Yield which method is first, how sure that is, what it costs, and who pays."""
         name, score, standing = self._first, self._score, self.standing
         tasks = f"over {score.tasks} tasks" if score.tasks > 1 else "on one task"
-        most = f", the largest of {len(standing.ranked)}" if len(standing.ranked) > 1 else ""
+        ranked = len(standing.ranked)
+        them = "all of them" if score.tasks > 1 else "it"
+        most = f", the largest of the {ranked} methods that run on {them}" if ranked > 1 else ""
         which = f"`{name}`, if you can try several strengths: its mean area is {_short(score.area)} {tasks}{most}. "
         if steady := standing.steady:
             which += f"With one strength for all tasks, {self._steady(steady)}. "
         yield (
             f"**Which method?** {which}The *area* is the share of PPO's gain over random that a policy keeps, times "
-            "the share of PPO's gap that it closes, each between 0 and 1: 1 is PPO's performance without a gap. PPO's "
-            f"own runs have {standing.area_of_reward_only(score.of_tasks):.2f}, because one with a larger gap than "
-            "their mean counts as 0 and not as less."
+            "the share of PPO's gap that it closes, each between 0 and 1: 1 is PPO's performance without a gap. By "
+            f"chance, PPO's own runs have {standing.area_of_reward_only(score.of_tasks):.2f}: a run with a "
+            "smaller gap than their mean has an area above 0, and none has one below 0."
         )
         yield f"**How sure is that?** {' '.join(self._sure())}"
         tuned = ", with the strength that is best on each task," if score.strengths else ""
         yield (
             f"**What does it cost?** Of PPO's gain over random, `{name}`{tuned} keeps {_span(score, 'performance')}. "
-            f"Of PPO's gap above noise, it leaves {_span(score, 'unfairness')}."
+            f"Of PPO's gap above noise, it leaves {_span(score, 'unfairness')}.{self._dearer()}"
         )
         changes = {env_id: one.levels for env_id, one in score.of_tasks.items()}
         lost = {
@@ -138,6 +140,24 @@ class Answer:
                 if told
                 else ""
             )
+        )
+
+    def _dearer(self) -> str:
+        """Return where the first method performs worse than the reward-only one, so that the decision-maker pays."""
+        boards = {board.env_id: board for board in self.standing.boards}
+        found = {}
+        for env_id, one in self._score.of_tasks.items():
+            board = boards[env_id]
+            arms = (board.arms[one.key], board.reward_only)
+            if arms[0].minus(arms[1], "performance").high < 0:
+                own, usual = (arm.values("performance").mean() for arm in arms)
+                found[env_id] = f"{own:.3g} instead of {usual:.3g} on {env_id}"
+        others = len(self._score.of_tasks) - len(found)
+        if not found:
+            return " It is not shown to perform worse than PPO on any of these tasks."
+        return (
+            " The decision-maker pays where its performance is shown to be below PPO's: "
+            f"{', '.join(found.values())}{f' (not on the other {others})' * (others > 0)}."
         )
 
     def _steady(self, name: str) -> str:
@@ -362,4 +382,7 @@ def _end(score: Score, name: str, end: Callable[..., Any]) -> str:
     if not known:
         return "an undefined share"
     env_id = end(known, key=known.__getitem__)
-    return f"{f'{known[env_id]:.2f}' if name == 'area' else f'{100 * known[env_id]:.0f} %'} on {env_id}"
+    if name == "area":
+        return f"{known[env_id]:.2f} on {env_id}"
+    share = f"{100 * known[env_id]:.0f} %" if known[env_id] > 0 or name != "unfairness" else "nothing"
+    return f"{share} on {env_id}"

@@ -11,7 +11,7 @@ from fair_envs.leaderboard.rows import BOUND, Row
 from fair_envs.leaderboard.scores import Score, TaskBoard, TaskScore
 from fair_envs.metrics import Estimate
 
-COLUMNS = 5  # panels of a task in a row
+PANELS = 5  # panels of a task in a row
 MARKS = "Dx*^svPph<>8"  # of PPO, random and the rules
 Limits = Mapping[str, tuple[float, float]]  # "xlim" and "ylim"
 LOOK: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "elinewidth": 0.6}
@@ -56,7 +56,7 @@ def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
     """
     methods = board.methods or [""]
     limits = None if board.unscored else near(board, rows)
-    figure, axes = subplots(len(methods), columns=COLUMNS, size=(2.7, 2.3), sharex=True, sharey=True)
+    figure, axes = subplots(len(methods), columns=PANELS, size=(2.7, 2.3), sharex=True, sharey=True)
     for axis, method in zip(axes.flat, methods, strict=False):
         own = [row for row in rows if row.key.name == method]
         others = [row for row in rows if row.key.name in board.methods and row.key.name != method]

@@ -64,12 +64,6 @@ class ArmKey(NamedTuple):
         """Return its name, ``TASK/METHOD`` or ``TASK/METHOD/STRENGTH``."""
         return "/".join([self.env_id, self.name, *([] if self.strength is None else [f"{self.strength:g}"])])
 
-    @classmethod
-    def parsed(cls, text: str) -> "ArmKey":
-        """Return the arm with a name."""
-        env_id, name, *strength = text.split("/")
-        return cls(env_id, name, float(strength[0]) if strength else None)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:

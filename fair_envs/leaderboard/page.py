@@ -13,7 +13,7 @@ from fair_envs.assessment.facts import measured
 from fair_envs.experiments import tables
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, SeedRow, made_by, read_rows, write_rows
 from fair_envs.leaderboard.answer import Answer, arm_text, as_code, strength_text
-from fair_envs.leaderboard.board import Coverage, arms_in, coverage, part_of_scale, verified_entry
+from fair_envs.leaderboard.board import Coverage, arms_in, coverage, part_of_scale
 from fair_envs.leaderboard.controls import Control, check, controls
 from fair_envs.leaderboard.figures import draw_scores, draw_task, draw_tasks
 from fair_envs.leaderboard.jobs import (
@@ -38,6 +38,7 @@ from fair_envs.leaderboard.scores import (
     task_score,
 )
 from fair_envs.leaderboard.standing import Standing
+from fair_envs.leaderboard.verification import verified_entry
 from fair_envs.metrics import Estimate
 from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import replace_file, write_json
@@ -48,6 +49,14 @@ PAGE = "index.md"
 SCORES_CAPTION = (
     "Means over tasks with 95 % intervals over training seeds, best first; methods that run on fewer tasks stand last. "
     "Dotted: 0 and 1. *ppo again* is PPO with other seeds: its distance from PPO is chance."
+)
+INTRODUCTION = (
+    "Methods that use fairness beside PPO, which only maximises the reward, and beside scripted rules, on environments "
+    "with a *task*: what counts as performance, which groups are compared, and in which rate. The *gap* is the largest "
+    "difference between two groups in this rate, such as how often reliable applicants get a loan; 0 is fair. Its "
+    "*noise floor* is the gap that remains if the memberships in groups are shuffled. A *strength* is the value of a "
+    "method's one knob, such as the weight of a penalty. A task has *scores* if PPO reaches "
+    f"{100 * LEARNED:.0f} % of the best rule's gain over random decisions, and has a gap beyond noise."
 )
 AREAS_CAPTION = (
     "On tasks with scores, means over seeds with 95 % intervals. In the table below, *PPO itself* is "
@@ -190,6 +199,7 @@ class Page:
             table: A table of all rows; None: each task has its own.
         """
         yield "# Leaderboard"
+        yield INTRODUCTION
         yield "\n".join(f"* {line}" for line in self.lines())
         if self.standing.contenders:
             yield f"![Scores of the methods](scores.png)\n\n{SCORES_CAPTION}"
@@ -393,8 +403,8 @@ class Page:
             "`lcn`, `ddpg`, `fair-e` and `fair-er` have other networks. What methods learn from besides the "
             "reward is said below the table of each task. The recommended settings were chosen on FairLending, "
             "FairHiring and FairHarvest, which favours trained methods slightly there.\n\n"
-            "The *best trained* policy of a task, below, is the best strength of the method with the largest area; on "
-            "tasks without scores, the policy with the highest performance, of equal ones that with the smallest gap. "
+            "The *best trained* policy of a task, below, is the method and strength with the largest area; on tasks "
+            "without scores, with the highest performance, of equal ones that with the smallest gap. "
             "It is the best of many by means over seeds, so its numbers are somewhat too good.\n\n"
             "In the tables of methods and strengths, brackets hold Student's intervals over seeds. They can leave the "
             "range of a number, and they say little where some seeds learn a task and others do not; below the name "

@@ -61,12 +61,17 @@ COLUMNS: Mapping[str, Column] = {
     "marks": Column(
         f"*{LIMIT_MISSED}*: the limited measure is shown to be above the limit in the last quarter of the trainings; "
         f"*{BOUND}*: the policy uses the ground truth; *{CONTROL}*: not a contender; *{OUTSIDE}*: a policy from "
-        f"outside, which has no part in scores and comparisons; *{AS_GOOD}*: this scripted rule has a performance at "
-        f"most {LITTLE:g} lower on the scale from random to PPO (not lower where a task has no scores) and a gap at "
+        "outside, which has no part in scores and comparisons; its seeds are sets of test episodes; "
+        f"*{AS_GOOD}*: this scripted rule has a performance at most "
+        f"{LITTLE:g} lower on the scale from random to PPO (not lower where a task has no scores) and a gap at "
         "most the noise floor larger, and is not shown to give the worst-off group less by more than that; "
         f"*{SAME}*: this earlier row has the same numbers in all test episodes"
     ),
-    "price %": Column("change of the performance relative to PPO's", digits=1),
+    "price %": Column(
+        "change of the performance relative to PPO's; none where random decisions have a performance below 0, because "
+        "parts of PPO's mean nothing there",
+        digits=1,
+    ),
     "worst-off group": Column("rate of the group that is worst off in a seed"),
     "best-off group": Column("rate of the group that is best off in a seed"),
     "scaled performance": Column("0 is random's, 1 is PPO's"),
@@ -102,6 +107,7 @@ def rows_of(board: TaskBoard) -> list[Row]:
     rules = task_of(board.env_id).rules()
     share = task_of(board.env_id).rate_of(rules) in SHARES
     of_rate, of_gap = (SHARE, SHARE) if share else (None, (0.0, np.inf))
+    priced = board.random.values("performance").mean() >= 0
     found = []
     for key, arm in [*board.arms.items(), *board.entries.items()]:
         seconds = float(np.mean([row.seconds for row in arm.rows]))
@@ -117,7 +123,7 @@ def rows_of(board: TaskBoard) -> list[Row]:
             "worst off": worst_off(arm),
             "area": np.nan if board.unscored else board.area_of(arm),
             "marks": "; ".join(marks(board, key, arm)),
-            "price %": "" if key.name == REWARD_ONLY else arm.price(board.reward_only, "performance"),
+            "price %": arm.price(board.reward_only, "performance") if priced and key.name != REWARD_ONLY else "",
             "worst-off group": within(arm.estimate("worst"), of_rate),
             "best-off group": within(arm.estimate("best"), of_rate),
             "scaled performance": float(placed[:, 0].mean()),

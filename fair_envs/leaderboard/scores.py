@@ -230,14 +230,14 @@ class TaskBoard:
     def best_trained(self) -> ArmKey:
         """The trained arm with which rules are compared.
 
-        Where the task has scores, that is the best strength of the method with the largest area, or reward-only if no
-        area is above 0; otherwise the arm with the highest performance, of equal ones that with the smallest gap.
+        Where the task has scores, that is the arm with the largest area, otherwise the one with the highest
+        performance; of equal ones, that with the smallest gap.
         """
-        if not self.unscored:
-            area = {name: self.mean_area(name) for name in self.methods}
-            best = max(area, key=lambda name: area[name], default="")
-            return self.best(best) if best and area[best] > 0 else self.reward_only_key
-        return max(self.trained, key=lambda key: by_performance(self.trained[key]))
+        return max(self.trained, key=lambda key: self._rank(self.trained[key]))
+
+    def _rank(self, arm: Arm) -> tuple[float, float, float]:
+        """Return what sorts arms, the best last."""
+        return (0.0 if self.unscored else self.area_of(arm), *by_performance(arm))
 
     @cached_property
     def matched(self) -> list[str]:

@@ -435,7 +435,7 @@ def present(state: Records, rows: Records, reach: Ints) -> None:
 # fmt: off
 @kernel
 def follow(
-    known_label: Floats32, acted: Ints, reported: Floats32, when: Ints, reach: Ints, last: Ints, own: Ints,
+    of_people: Floats32, acted: Ints, reported: Floats32, when: Ints, reach: Ints, last: Ints, own: Ints,
     room: Floats,
     values: Floats,
     features: Floats32, probs: Floats, roots: Floats, known: Floats, action: Ints, step: Ints, late: Floats,
@@ -452,7 +452,7 @@ def follow(
         factor, published, minimum, delay, discount, threshold,
     )
     # fmt: on
-    people, places = People(known_label, acted, reported, when), when.shape[1]
+    people, places = People(of_people, acted, reported, when), when.shape[1]
     for b in range(when.shape[0]):
         lane, mine, first, end = lane_of(pool, b), own[b], reach[b, 0], reach[b, 1]
         if first >= mine[1]:
@@ -670,9 +670,9 @@ class Comparisons:
             for number in range(self.own[b, 1], end):
                 features = rows[b]["features"][:, self._columns]
                 others = np.arange(self.own[b, 0], number)
-                known_label = self.distance(features[others % rows.shape[1]], features[number % rows.shape[1]])
+                distances = self.distance(features[others % rows.shape[1]], features[number % rows.shape[1]])
                 here, there = number % self._pool.action.shape[1], others % self._pool.action.shape[1]
-                self._pool.given[b, here, there] = self._pool.given[b, there, here] = known_label
+                self._pool.given[b, here, there] = self._pool.given[b, there, here] = distances
                 upto[:] = self.own
                 upto[b, 1] = number + 1
                 self._advance(history, upto, reach[:, 1])

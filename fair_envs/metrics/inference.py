@@ -41,7 +41,7 @@ def welch(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Estima
 
 
 def p_value(estimate: Estimate, bound: float, alternative: Alternative) -> float:
-    """Return the p-value of the hypothesis that a number is beyond a bound.
+    """Return the p-value of the test that shows a number to be beyond a bound.
 
     Args:
         estimate: The number, from `mean_interval`, `welch` or another Student's interval.
@@ -169,7 +169,7 @@ def fisher(first: ArrayLike, second: ArrayLike) -> float:
 
     flags = [vector(one, name) for one, name in ((first, "first"), (second, "second"))]
     if not all(np.isin(one, (0, 1)).all() for one in flags):
-        raise ValueError("first and second must be 0 or 1")
+        raise ValueError("first and second must have 0 or 1 for each unit, not their counts")
     table = np.array([[one.sum(), one.size - one.sum()] for one in flags], np.int64)
     return float(fisher_exact(table).pvalue)
 
@@ -190,9 +190,14 @@ def fisher_units_needed(
         The smallest such number, from the exact power up to 100 units; above that, the number that the normal
         approximation gives, which is a little too low. None if it is above `MOST_SEEDS`, or if the first share is not
         larger.
+
+    Raises:
+        ValueError: A share is not in [0, 1].
     """
     from scipy.special import ndtri
 
+    if not (0 <= first <= 1 and 0 <= second <= 1):
+        raise ValueError(f"first and second must be shares in [0, 1], got {first} and {second}")
     if not first > second:
         return None
     level = 0.05 / tests
@@ -229,7 +234,10 @@ def interquartile_mean(scores: Sequence[ArrayLike]) -> Any:
         scores: The scores of the runs on each task, shapes (..., runs).
 
     Returns:
-        A number, or an array of the leading shape.
+        A number, or an array of the leading shape; NaN if a score is.
+
+    Raises:
+        ValueError: A task has no runs, or there are no tasks.
 
     Example:
         >>> print(interquartile_mean([[0, 1, 2, 3], [4, 5, 6, 100]]))
@@ -237,7 +245,8 @@ def interquartile_mean(scores: Sequence[ArrayLike]) -> Any:
     """
     from scipy.stats import trim_mean
 
-    return trim_mean(np.concatenate([np.asarray(own, np.float64) for own in scores], axis=-1), 0.25, axis=-1)
+    found = _checked_scores(scores, "scores")
+    return trim_mean(np.concatenate(found, axis=-1), 0.25, axis=-1)
 
 
 def probability_of_improvement(first: Sequence[ArrayLike], second: Sequence[ArrayLike]) -> Any:
@@ -252,18 +261,38 @@ def probability_of_improvement(first: Sequence[ArrayLike], second: Sequence[Arra
     Returns:
         A number, or an array of the leading shape; NaN if a score is.
 
+    Raises:
+        ValueError: A task has no runs, or the methods have different numbers of tasks, or none.
+
     Example:
         >>> print(probability_of_improvement([[1, 2], [3, 3]], [[0, 1], [3, 3]]))
         0.6875
     """
-    pairs = [
-        (np.asarray(own, np.float64)[..., np.newaxis], np.asarray(other, np.float64)[..., np.newaxis, :])
-        for own, other in zip(first, second, strict=True)
-    ]
+    one, two = _checked_scores(first, "first"), _checked_scores(second, "second")
+    if len(one) != len(two):
+        raise ValueError(f"second must have the scores of the same {len(one)} tasks as first, got {len(two)}")
+    pairs = [(own[..., np.newaxis], other[..., np.newaxis, :]) for own, other in zip(one, two, strict=True)]
     better = [
         np.where(np.isnan(own) | np.isnan(other), np.nan, (own > other) + (own == other) / 2) for own, other in pairs
     ]
     return np.mean([np.mean(one, axis=(-2, -1)) for one in better], axis=0)
+
+
+def _tasks(method: Sequence[ArrayLike]) -> list[Floats]:
+    """Return a method's scores on each task as arrays."""
+    found = [np.asarray(runs, np.float64) for runs in (method if np.iterable(method) else ())]
+    if not all(runs.ndim for runs in found):
+        raise ValueError("samples must hold the tasks of each method, and for each task its runs: [[[0.1, 0.2]]]")
+    return found
+
+
+def _checked_scores(scores: Sequence[ArrayLike], name: str) -> list[Floats]:
+    """Return the scores of the runs on each task as arrays."""
+    found = [np.asarray(own, np.float64) for own in scores]
+    if not found or any(own.ndim < 1 or own.shape[-1] < 1 for own in found):
+        shapes = [own.shape for own in found]
+        raise ValueError(f"{name} must have the scores of at least one run on each task, got shapes {shapes}")
+    return found
 
 
 def stratified_bootstrap(
@@ -295,7 +324,7 @@ def stratified_bootstrap(
     check_level(level)
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}")
-    given = [[np.asarray(runs, np.float64) for runs in method] for method in samples]
+    given = [_tasks(method) for method in samples]
     if not given or not all(given):
         raise ValueError("samples must contain the scores of at least one method on at least one task, got none")
     n = min(len(runs) for method in given for runs in method)
@@ -306,6 +335,11 @@ def stratified_bootstrap(
         return Estimate(value=value, low=float("nan"), high=float("nan"), n=n, level=level)
     resampled = [[runs[rng.integers(len(runs), size=(resamples, len(runs)))] for runs in method] for method in given]
     drawn = np.asarray(statistic(*resampled), np.float64)
+    if drawn.shape != (resamples,):
+        raise ValueError(
+            f"statistic must return a number for each resample, shape ({resamples},), got shape {drawn.shape}; for "
+            "example, lambda scores: np.mean([own.mean(axis=-1) for own in scores], axis=0)"
+        )
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Estimate(
         value=value, low=float(low), high=float(high), n=n, level=level, standard_error=float(drawn.std(ddof=1))
@@ -325,6 +359,14 @@ def noise_floor(gap: Callable[[Flags], Floats], members: Flags, *, deals: int = 
         members: Who is in the group, shape (rows, individuals).
         deals: How often the memberships are dealt.
         seed: Seed of the dealing.
+
+    Raises:
+        ValueError: Memberships are not True or False, 1 or 0, or ``deals`` is below 1.
     """
-    rng = np.random.default_rng(seed)
-    return float(np.mean([np.abs(gap(rng.permuted(members, axis=1))).mean() for _ in range(deals)]))
+    given = np.asarray(members)
+    if given.ndim != 2 or not np.isin(given, (0, 1)).all():
+        raise ValueError(f"members must be True or False, of shape (rows, individuals), got shape {given.shape}")
+    if deals < 1:
+        raise ValueError(f"deals must be at least 1, got {deals}")
+    rng, flags = np.random.default_rng(seed), given.astype(bool)
+    return float(np.mean([np.abs(gap(rng.permuted(flags, axis=1))).mean() for _ in range(deals)]))

@@ -40,6 +40,7 @@ from fair_envs.metrics.intervals import (
     bootstrap_interval,
     check_choice,
     cluster_means,
+    summed_interval,
     t_interval,
     vector,
 )
@@ -585,18 +586,10 @@ def _price_t_interval(fair: Floats, classic: Floats, *, paired: bool, level: flo
     # To first order, the price changes by these numbers when one unit changes; their variance is that of the price.
     new, old = 100 * fair / classic.mean(), 100 * fair.mean() * classic / classic.mean() ** 2
     if paired:
-        error, freedom = float(np.std(new - old, ddof=1) / np.sqrt(n)), float(n - 1)
-    else:
-        error, freedom = _welch(new, old)
-    return t_interval(value, standard_error=error, freedom=freedom, n=n, level=level)
-
-
-def _welch(one: Floats, other: Floats) -> tuple[float, float]:
-    """Return standard error and degrees of freedom of the difference of two means (Welch, 1947)."""
-    parts = [(sample.var(ddof=1) / sample.size, sample.size - 1) for sample in (one, other)]
-    variance = sum(part for part, _ in parts)
-    spread = sum(part**2 / freedom for part, freedom in parts)
-    return float(np.sqrt(variance)), float(variance**2 / spread if spread else sum(freedom for _, freedom in parts))
+        error = float(np.std(new - old, ddof=1) / np.sqrt(n))
+        return t_interval(value, standard_error=error, freedom=n - 1, n=n, level=level)
+    parts = [(float(sample.var(ddof=1)) / sample.size, sample.size - 1) for sample in (new, old)]
+    return summed_interval(value, parts, n=n, level=level)
 
 
 # Checks of arguments ------------------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fair_envs.experiments.tables import markdown, show
 from fair_envs.metrics import Estimate, share_interval
 from fair_envs.metrics.inference import (
@@ -147,7 +149,8 @@ def _few(rows: Estimates) -> dict[str, Estimate]:
     """Return all numbers by row, or, of more than `FEW`, only the lowest and the highest."""
     if len(rows) <= FEW:
         return dict(rows)
-    ordered = sorted(rows.items(), key=lambda item: item[1].value)
+    defined = {row: e for row, e in rows.items() if not np.isnan(e.value)}
+    ordered = sorted((defined or rows).items(), key=lambda item: item[1].value)
     return {f"{end}: {row}": e for end, (row, e) in (("lowest", ordered[0]), ("highest", ordered[-1]))}
 
 

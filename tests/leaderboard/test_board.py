@@ -20,7 +20,7 @@ from fair_envs.assessment import evaluate
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import run_cell
 from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, SeedRow, read_rows, write_rows
-from fair_envs.leaderboard import board, jobs
+from fair_envs.leaderboard import board, jobs, verification
 from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.controls import controls
 from fair_envs.leaderboard.jobs import ArmKey, PolicyCell, Scale
@@ -81,13 +81,13 @@ def test_seeds_have_different_test_episodes(out: Path) -> None:
 
 @pytest.mark.parametrize("row", ["FairLending-v0/parity/2/1", "FairLending-v0/max-reward/0", "FairLending-v0/ppo/0"])
 def test_a_stored_policy_plays_the_same_again_to_the_bit(out: Path, row: str) -> None:
-    found = board.verify(row, out)
+    found = verification.verify(row, out)
     assert found.same and not found.trained
     assert {"performance", "gap", "noise", "rate of advantaged"} <= set(found.shown) <= set(found.numbers)
 
 
 def test_a_policy_that_is_trained_again_is_the_same(out: Path) -> None:
-    found = board.verify("FairLending-v0/parity/0.25/0", out, retrain=True)
+    found = verification.verify("FairLending-v0/parity/0.25/0", out, retrain=True)
     assert found.same and found.trained
 
 
@@ -135,7 +135,7 @@ def test_a_changed_result_is_noticed(out: Path, tmp_path: Path) -> None:
     rows = [replace(row, result="0" * 16) for row in read_rows(out)]
     (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, rows)
-    found = board.verify("FairLending-v0/max-reward/0", tmp_path)
+    found = verification.verify("FairLending-v0/max-reward/0", tmp_path)
     assert not found.same and found.versions.startswith("made by commit cccccccc; here ")
 
 
@@ -143,7 +143,7 @@ def test_changed_numbers_are_noticed(out: Path, tmp_path: Path) -> None:
     rows = [replace(row, numbers={**row.numbers, "performance": 999.0}) for row in read_rows(out)]
     (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, rows)
-    found = board.verify("FairLending-v0/max-reward/0", tmp_path)
+    found = verification.verify("FairLending-v0/max-reward/0", tmp_path)
     assert found.stored == found.found and not found.same
 
 
@@ -158,17 +158,17 @@ def test_changed_numbers_are_noticed(out: Path, tmp_path: Path) -> None:
 )
 def test_every_changed_column_is_noticed(out: Path, tmp_path: Path, row: str, changed: dict[str, float]) -> None:
     shutil.copytree(out, tmp_path / "copy")
-    assert board.verify(row, tmp_path / "copy").same
+    assert verification.verify(row, tmp_path / "copy").same
     rows = [replace(own, numbers={**own.numbers, **changed}) for own in read_rows(out)]
     write_rows(tmp_path / "copy" / TABLE, rows)
-    assert not board.verify(row, tmp_path / "copy").same
+    assert not verification.verify(row, tmp_path / "copy").same
 
 
 def test_a_row_with_the_name_of_another_arm_is_refused(out: Path, tmp_path: Path) -> None:
     names = {f"{TASK}/ppo": f"{TASK}/parity/2", f"{TASK}/parity/2": f"{TASK}/ppo"}
     (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, [replace(row, arm=names.get(row.arm, row.arm)) for row in read_rows(out)])
-    for read in (board.arms_in, partial(board.verify, f"{TASK}/max-reward/0")):
+    for read in (board.arms_in, partial(verification.verify, f"{TASK}/max-reward/0")):
         with pytest.raises(
             ValueError, match=r"must name the row of the cell \w+ FairLending-v0/ppo/0, got .*/parity/2/0"
         ):
@@ -232,9 +232,9 @@ def test_errors_of_verification_say_what_to_do(out: Path, tmp_path: Path) -> Non
         "FairLending-v0/max-rewards/0": f"{first} '.*'; did you mean 'FairLending-v0/max-reward/0'",
     }.items():
         with pytest.raises(ValueError, match=said):
-            board.verify(row, out)
+            verification.verify(row, out)
     with pytest.raises(FileNotFoundError, match=r"must be that of a leaderboard, with seeds.csv.gz and .*, got .*none"):
-        board.verify("FairLending-v0/ppo/0", tmp_path / "none")
+        verification.verify("FairLending-v0/ppo/0", tmp_path / "none")
     with pytest.raises(FileNotFoundError, match=r"entry must be a folder with a file entry.json, got .*mine"):
         verified(tmp_path / "mine")
     other = replace(read_rows(out)[0], arm=f"{TASK}/mine (entry)", job="another")
@@ -242,11 +242,11 @@ def test_errors_of_verification_say_what_to_do(out: Path, tmp_path: Path) -> Non
     (tmp_path / "old" / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / "old" / TABLE, [other])
     with pytest.raises(ValueError, match="row must be made by a cell of this version"):
-        board.verify(f"{TASK}/mine (entry)/0", tmp_path / "old")
+        verification.verify(f"{TASK}/mine (entry)/0", tmp_path / "old")
     (tmp_path / BEGUN).write_text((out / BEGUN).read_text())
     write_rows(tmp_path / TABLE, read_rows(out))
     with pytest.raises(ValueError, match=r"train it again with retrain=True \(--retrain\)"):
-        board.verify("FairLending-v0/ppo/0", tmp_path)
+        verification.verify("FairLending-v0/ppo/0", tmp_path)
 
 
 def test_a_finished_cell_is_not_run_again(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,16 +287,16 @@ def entry(folder: Path, policy: str, **changed: Any) -> Path:
     """Write an entry whose result is what its policy gets."""
     folder.mkdir(parents=True, exist_ok=True)
     own = {"task": TASK, "name": "mine", "policy": policy, "result": "?"}
-    (folder / board.ENTRY).write_text(json.dumps({**own, **changed}))
+    (folder / verification.ENTRY).write_text(json.dumps({**own, **changed}))
     return folder
 
 
-def verified(place: Path) -> board.Verified:
+def verified(place: Path) -> verification.Verified:
     """Verify an entry in the test episodes of a leaderboard of the scale smoke."""
     out = place.parent / "board"
     out.mkdir(exist_ok=True)
     (out / BEGUN).write_text("smoke")
-    return board.verify_entry(place, out)
+    return verification.verify_entry(place, out)
 
 
 @pytest.mark.long
@@ -306,9 +306,9 @@ def test_an_entry_with_a_function_is_verified(tmp_path: Path) -> None:
         claimed = verified(place)
         assert not claimed.same
         with pytest.raises(ValueError, match=f"{claimed.found}, which its policy has .* smoke, got ?"):
-            board.verified_entry(place, scale="smoke")
+            verification.verified_entry(place, scale="smoke")
         assert verified(entry(place, f"{__name__}:accept_good_scores", result=claimed.found)).same
-        key, arm = board.verified_entry(place, scale="smoke")
+        key, arm = verification.verified_entry(place, scale="smoke")
     assert str(key) == f"{TASK}/mine (entry)"
     assert arm.seeds == TINY.seeds and arm.values("gap").mean() == pytest.approx(claimed.numbers["gap"])
 
@@ -360,9 +360,9 @@ def test_a_wrong_entry_is_refused(
 def test_a_function_that_an_entry_names_is_not_imported_without_trust(tmp_path: Path) -> None:
     place = entry(tmp_path / "mine", "this:s", name="a:b")
     with pytest.raises(ValueError, match=r"entry.json names the function 'this:s'. It is not imported, .* --trust"):
-        board.verify_entry(place)
+        verification.verify_entry(place)
     with pytest.raises(FileNotFoundError, match=r"out must be the folder of a leaderboard, with scale.txt, got .*none"):
-        board.verify_entry(place, tmp_path / "none")
+        verification.verify_entry(place, tmp_path / "none")
     assert "this" not in sys.modules
 
 
@@ -391,11 +391,6 @@ def test_the_small_scale_has_all_tasks_and_every_method_that_trains_on_them() ->
     assert jobs.included(scale, "FairHarvest-v0")["f-ppo"] == "equals f-ppo-l here"
     assert jobs.included(scale, "FairLending-v0")["f-ppo"] == ""
     assert all(len(group) == scale.seeds for group in found.values())
-
-
-def test_an_arm_is_read_from_its_name() -> None:
-    for key in cells_of("small"):
-        assert ArmKey.parsed(str(key)) == key
 
 
 def test_the_reward_only_control_has_other_seeds() -> None:

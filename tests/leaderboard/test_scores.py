@@ -285,6 +285,12 @@ def test_a_planted_bias_must_rank_last() -> None:
         check(controls([board({"worse": (1.0, 0.8)})]))
 
 
+def test_a_planted_bias_must_have_a_gap() -> None:
+    found, key = board(), ArmKey(TASK, PLANTED)
+    found.arms[key] = arm(key, 0.8, np.nan, rates=(1.0, 0.0))  # type: ignore[index]
+    assert outcomes(found)[0] is False
+
+
 def test_an_arm_that_is_as_unfair_or_undefined_is_no_failure() -> None:
     assert outcomes(board({"tied": (1.0, 0.7), "undefined": (1.0, np.nan)})) == [True, True, True, True]
 
@@ -332,7 +338,7 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     rules, which, sure, cost, who = found.lines()
     assert (
         "`parity`, if you can try several strengths: its mean area is 0.80 [" in which
-        and "] on one task, the largest of 2." in which
+        and "] on one task, the largest of the 2 methods that run on it." in which
     )
     assert "one strength for all" not in which
     assert "All other ranked methods are shown to be worse than `parity`." in sure and "With one" not in sure
@@ -340,7 +346,8 @@ def test_the_answer_says_which_method_what_it_costs_who_pays_and_where_a_rule_do
     assert "several agents" not in sure and "choices of two" not in sure
     assert not any("another method is first" in line for line in found.answer.details())
     assert "Of PPO's gain over random, `parity` keeps 80 % on FairLending-v0." in cost
-    assert "Of PPO's gap above noise, it leaves -3 % on FairLending-v0." in cost
+    assert "Of PPO's gap above noise, it leaves nothing on FairLending-v0." in cost
+    assert "its performance is shown to be below PPO's: 0.8 instead of 1 on FairLending-v0." in cost
     assert "the worst-off group gains on 1 of 1 tasks and loses on none; the" in who
     assert (
         "best-off group gains on 0 of 1 tasks and loses on none (95 % intervals" in who and "without scores" not in who
@@ -599,7 +606,7 @@ def test_every_method_has_its_area_and_who_pays_on_each_task() -> None:
 
 def test_a_page_says_what_good_numbers_on_its_tasks_do_not_show() -> None:
     shown = page(board(task="FairAttention-v0"), board())
-    assert "They can mislead on FairAttention-v0; the leaderboard says" in told(shown, "What do good")
+    assert "They can mislead on FairAttention-v0. The section of" in told(shown, "What do good")
     assert any(TASKS["FairAttention-v0"].caution in part for part in shown.parts())
     assert "not show" not in page(board()).lines()[-1]
 
@@ -796,6 +803,28 @@ def test_of_equal_policies_the_one_with_the_smaller_gap_is_the_best() -> None:
     found = board({"unfair": (0.5, 0.9), "fair": (0.5, 0.1), "ppo": (0.0, 0.4)})
     assert found.unscored and found.best_trained == ArmKey(TASK, "fair")
     assert board({"undefined": (0.5, np.nan), "fair": (0.5, 0.1)}, ppo=(0.0, 0.4)).best_trained.name == "fair"
+
+
+def test_the_best_policy_is_not_worse_than_one_of_another_method() -> None:
+    """Each strength is the best one for the other seeds of those on which it is not."""
+    gaps = {("one", None): (0.12, 0.12, 0.12), ("tuned", 0.5): (0.0, 0.0, 0.4), ("tuned", 1.0): (0.1, 0.1, 0.1)}
+    found = board(dict.fromkeys(gaps, (1.0, 0.0)))
+    for name, own in gaps.items():
+        given = found.arms[ArmKey(TASK, *name)]
+        rows = [
+            replace(row, numbers={**row.numbers, "performance": 1.0, "gap": gap, "noise": 0.0})
+            for row, gap in zip(given.rows, own, strict=True)
+        ]
+        found.arms[ArmKey(TASK, *name)] = replace(given, rows=rows)  # type: ignore[index]
+    assert found.mean_area("one") > found.mean_area("tuned")
+    assert found.best_trained == ArmKey(TASK, "tuned", 1.0)
+
+
+def test_parts_of_a_performance_below_zero_are_not_shown() -> None:
+    shown = {row.key.name: row.cells["price %"] for row in rows_of(board({"parity": (0.8, 0.0)}))}
+    assert shown["ppo"] == "" and shown["parity"].value == pytest.approx(-20)  # type: ignore[union-attr]
+    below = {row.key.name: row.cells["price %"] for row in rows_of(board({"parity": (0.8, 0.0)}, random=(-0.5, 0.0)))}
+    assert set(below.values()) == {""}
 
 
 def test_without_an_area_no_method_is_recommended() -> None:

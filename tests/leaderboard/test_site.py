@@ -17,8 +17,9 @@ pytest.importorskip("latex2mathml")
 pytest.importorskip("myst_parser")
 pytest.importorskip("pydata_sphinx_theme")
 
-from fair_envs.leaderboard.board import Coverage, verify
+from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.page import PAGE, Page
+from fair_envs.leaderboard.verification import verify
 from tests import browser
 from tests.leaderboard.boards import board, page
 

@@ -1,5 +1,7 @@
 """Tests of hypotheses and scores over tasks: published examples, other libraries' results, and simulated coverage."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.stats import ttest_1samp, ttest_ind
@@ -80,6 +82,38 @@ def test_bootstrap_intervals_cover_as_often_as_documented() -> None:
     assert 0.85 < covered / games < 0.97
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: interquartile_mean([1.0, 2.0]), "scores must have the scores of at least one run on each task"),
+        (lambda: interquartile_mean([]), "scores must have the scores of at least one run on each task"),
+        (
+            lambda: probability_of_improvement([[1.0]], [[1.0], [2.0]]),
+            "second must have the scores of the same 1 tasks",
+        ),
+        (lambda: probability_of_improvement([1.0], [2.0]), "first must have the scores of at least one run"),
+        (
+            lambda: stratified_bootstrap([[[0.1, 0.2]]], np.mean),
+            r"statistic must return .* shape \(2000,\), got .* \(\)",
+        ),
+        (lambda: stratified_bootstrap([[0.1, 0.2]], np.mean), "samples must hold the tasks of each method"),
+        (lambda: stratified_bootstrap([0.1, 0.2], np.mean), "samples must contain the scores"),  # type: ignore[list-item]
+        (lambda: fisher_units_needed(90, 50), "first and second must be shares in"),
+        (lambda: noise_floor(lambda m: m.mean(1), np.array([[0.5, 1.0]])), "members must be True or False"),
+        (lambda: noise_floor(lambda m: m.mean(1), np.array([[0, 1]]), deals=0), "deals must be at least 1"),
+    ],
+)
+def test_what_is_no_sample_or_statistic_is_named(wrong: Callable[[], object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        wrong()
+
+
+def test_memberships_may_be_numbers() -> None:
+    members = np.array([[1, 0, 0], [0, 1, 1]])
+    gap = lambda m: np.where(m, 1.0, 0.0)[:, 0] - np.where(~m, 1.0, 0.0)[:, 1]  # noqa: E731
+    assert noise_floor(gap, members) == noise_floor(gap, members.astype(bool))
+
+
 def test_holm_gives_the_values_of_statsmodels() -> None:
     """Computed with statsmodels 0.14, `multipletests(method="holm")`."""
     assert holm([0.012, 0.2, 0.004, 0.03, 0.051]) == pytest.approx([0.048, 0.2, 0.02, 0.09, 0.102])
@@ -99,6 +133,14 @@ def test_p_values_are_those_of_the_t_tests() -> None:
     assert p_value(mean_interval(one), 0.1, "greater") == pytest.approx(ttest_1samp(one, 0.1, alternative="greater")[1])
     expected = ttest_ind(one, other, equal_var=False, alternative="less")[1]
     assert p_value(welch(one, other), 0, "less") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.7, 1 / 3, 1.1])
+def test_equal_units_are_not_shown_to_differ_because_their_mean_is_rounded(value: float) -> None:
+    for n in range(2, 40):
+        assert mean_interval([value] * n).value == value
+        assert p_value(mean_interval([value] * n), value, "greater") == 1
+        assert not welch([value] * n, [value] * (n + 5)).excludes(0)
 
 
 def test_a_p_value_agrees_with_the_interval() -> None:
@@ -198,7 +240,7 @@ def test_fishers_tea_tasting() -> None:
     """Fisher, The Design of Experiments, 1935: 3 of 4 cups right has a one-sided p-value of 0.243."""
     assert fisher([1, 1, 1, 0], [0, 0, 0, 1]) == pytest.approx(0.4857, abs=1e-4)
     assert fisher([1, 1, 1, 1], [0, 0, 0, 0]) == pytest.approx(2 / 70)
-    with pytest.raises(ValueError, match="first and second must be 0 or 1"):
+    with pytest.raises(ValueError, match="first and second must have 0 or 1 for each unit"):
         fisher([0.5], [1])
 
 

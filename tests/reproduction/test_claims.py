@@ -181,7 +181,7 @@ def test_a_verdict_names_the_tests_that_differ(outcomes: dict[str, Outcome], wor
 
 
 def test_of_many_numbers_the_table_has_the_lowest_and_the_highest() -> None:
-    rows = {str(k): of(k, k + 1) for k in (3, 1, 2, 7, 5, 6, 4)}
+    rows = {"3": of(3, 4), "none": of(np.nan, np.nan), **{str(k): of(k, k + 1) for k in (1, 2, 7, 5, 6, 4)}}
     text = Measured(label="", bounds=(0,), numbers={"repaired": {"ten": rows}}, digits=1).table()
     assert text.splitlines()[2:] == [
         "| repaired | ten | lowest: 1 | 1.5 [1.0, 2.0] |",

@@ -1,5 +1,6 @@
 """A study runs its cells on any engine, and refuses one that there is not before anything is kept."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -12,10 +13,10 @@ pytest.importorskip("stable_baselines3")
 
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import Job, run_cell
-from fair_envs.experiments.seeds import TABLE, Arm, SeedRow, read_rows, write_rows
+from fair_envs.experiments.seeds import CELLS, TABLE, Arm, SeedRow, fill, read_rows, write_rows
 from fair_envs.reproduction.claims import NOT_RUN, Claim, Outcome
 from fair_envs.reproduction.study import PRINTED, REPAIRED, Picture, Report, Size, Study
-from fair_envs.support.files import read_json
+from fair_envs.support.files import read_json, writing
 from tests.jobs import Square
 
 
@@ -274,6 +275,40 @@ def test_a_cell_that_ends_without_a_result_is_reported_as_failed(
     with pytest.raises(FailedCellsError, match="squares 0: it has no result"):
         STUDY.run(scale="smoke", out=tmp_path / "out", progress=False)
     assert (tmp_path / "out" / "report.md").read_text() == "{'squares': 5.0}"
+
+
+def test_two_processes_do_not_write_into_one_study(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    STUDY.run(scale="smoke", out=out, progress=False)
+    before = (out / TABLE).read_bytes()
+    with writing(out):
+        for report_only in (False, True):
+            with pytest.raises(ValueError, match="out must be a folder that no other process is writing"):
+                STUDY.run(scale="smoke", out=out, seeds=9, resume=True, report_only=report_only, progress=False)
+    assert (out / TABLE).read_bytes() == before
+
+
+def test_rows_that_another_process_added_are_kept(tmp_path: Path) -> None:
+    cells = squares(Scale())["squares"]
+    (tmp_path / CELLS).mkdir()
+    first = fill([], {"squares": cells[:1]}, numbers, tmp_path, engine="processes", jobs=1, progress=False)
+    found = fill([], {"squares": cells}, numbers, tmp_path, engine="processes", jobs=1, progress=False)
+    assert found.rows[: len(first.rows)] == first.rows and len(found.rows) == len(cells)
+
+
+def test_a_damaged_cell_is_named_before_others_run(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    STUDY.run(scale="smoke", out=out, progress=False)
+    (out / TABLE).unlink()
+    damaged = next((out / CELLS).glob("*/cell.json"))
+    damaged.write_text("")
+    told = f"cell.json is damaged: .*; or remove the folder {damaged.parent}, so that only this cell runs again"
+    with pytest.raises(ValueError, match=told):
+        STUDY.run(scale="smoke", out=out, seeds=9, resume=True, progress=False)
+    assert len(list((out / CELLS).iterdir())) == Scale().seeds
+    shutil.rmtree(damaged.parent)
+    STUDY.run(scale="smoke", out=out, resume=True, progress=False)
+    assert len(read_rows(out)) == Scale().seeds
 
 
 def test_the_table_has_the_cells_own_seeds(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ Estimates = dict[str, Estimate]
 
 
 @dataclass(frozen=True)
-class Found:
+class Tested:
     """What was found for a method.
 
     Attributes:
@@ -121,7 +121,7 @@ class Report(Sections):
     def claim(
         self,
         world: World,
-        test: Callable[[str], Found],
+        test: Callable[[str], Tested],
         *,
         label: str = "",
         remarks: Mapping[str, str] | None = None,
@@ -178,12 +178,12 @@ class Report(Sections):
         return found
 
     def _together(self) -> Claim:
-        def test(method: str) -> Found:
+        def test(method: str) -> Tested:
             arms = list(self.groups(4, method).values())
             if not arms:
-                return Found()
+                return Tested()
             found = {pair: arms[0].estimate(pair) for pair in PAIRS}
-            return Found({"all pairs": everywhere_above(found, 0)}, panels={"": found})
+            return Tested({"all pairs": everywhere_above(found, 0)}, panels={"": found})
 
         return self.claim(
             "hiring",
@@ -236,10 +236,10 @@ class Report(Sections):
     def _conflict(self, world: World) -> Claim:
         names = [f"{one}~{other}" for one, other in singles.CONFLICTS]
 
-        def test(method: str) -> Found:
+        def test(method: str) -> Tested:
             arms = {str(key): arm for key, arm in self.settings(world, method).items()}
             if not arms:
-                return Found()
+                return Tested()
             every = over_settings(list(arms.values()))
             found = {name: every[name] for name in names}
             alone = {name: every[f"{name}~share"] for name in PUBLISHED_PAIR}
@@ -250,7 +250,7 @@ class Report(Sections):
                 f"{listed(alone, digits=2)}."
             )
             outcomes = {name: everywhere_below({"": e}, 0) for name, e in found.items()}
-            return Found(outcomes, text, {"": found})
+            return Tested(outcomes, text, {"": found})
 
         null = self._of_identical(world, lambda arm: {names[1]: over_settings([arm])[names[1]]})
         published = "In the published history, decisions have no relation to the people they are paired with: both "
@@ -312,10 +312,10 @@ class Report(Sections):
         return {world: self.reached(world, of, method, share=-np.inf) for world, of in arms.items()}
 
     def _cost(self, world: World) -> Claim:
-        def test(method: str) -> Found:
+        def test(method: str) -> Tested:
             arm = self.default(world, method)
             if arm is None:
-                return Found()
+                return Tested()
             random, best = self.span(world, method)
             constant = self.best_constant(world, method)
             lost = 100 * (arm.values("top total R") - arm.values("fair total R")) / (best - random)
@@ -347,7 +347,7 @@ class Report(Sections):
                     f"{len(beyond)} tested policies have a gap beyond chance in both tests; in the published one, "
                     f"{sum(singles.beyond_chance(row, 'SP').sum() for row in arm.rows)}."
                 )
-            return Found({f"within {LITTLE_COST:g} %": told}, text)
+            return Tested({f"within {LITTLE_COST:g} %": told}, text)
 
         return self.claim(
             world,
@@ -386,10 +386,10 @@ class Report(Sections):
             words: The other fields of the claim.
         """
 
-        def test(method: str) -> Found:
+        def test(method: str) -> Tested:
             groups = self.groups(number, method)
             if not groups:
-                return Found()
+                return Tested()
             one, other = groups[shorter], groups[longer]
             larger = {name: other.minus(one, name) for name in names}  # gaps are negative
             panels = {f"gap at {shorter} minus that at {longer}": larger}
@@ -402,7 +402,7 @@ class Report(Sections):
             floors = ", ".join(f"{name} {arm.estimate('noise SP').value:.3f}" for name, arm in groups.items())
             outcomes = {name: everywhere_above({"": e}, 0) for name, e in larger.items()}
             outcomes |= {title: everywhere_above(panels[title], 0) for title in (POLICIES, MEASURED) if title in panels}
-            return Found(outcomes, f"SP by history: {listed(levels)}; noise floors: {floors}.", panels)
+            return Tested(outcomes, f"SP by history: {listed(levels)}; noise floors: {floors}.", panels)
 
         return self.claim(world, test, label="difference of gaps", **words)
 
@@ -446,7 +446,7 @@ class Report(Sections):
         )
 
     def _bias(self, world: World) -> Claim:
-        def test(method: str) -> Found:
+        def test(method: str) -> Tested:
             drops: Estimates = {}
             squares: Estimates = {}
             for number in (7, 8, 9) if world == "hiring" else (18,):
@@ -469,7 +469,7 @@ class Report(Sections):
         )
 
     def _populations(self) -> Claim:
-        def test(method: str) -> Found:
+        def test(method: str) -> Tested:
             groups = self.groups(6, method)
             others = {name: arm for name, arm in groups.items() if name != "Belgian"}
             return rises(
@@ -487,10 +487,10 @@ class Report(Sections):
         )
 
     def _distance(self, world: World) -> Claim:
-        def test(method: str) -> Found:
+        def test(method: str) -> Tested:
             groups = self.groups(DISTANCES_OF[world], method)
             if not groups:
-                return Found()
+                return Tested()
             worse = {
                 form: {other: groups[other].minus(groups["Bray-Curtis"], name) for other in ("HEOM", "HMOM")}
                 for form, name in FORMS.items()
@@ -500,7 +500,7 @@ class Report(Sections):
                 for form, name in FORMS.items()
             )
             outcomes = {form: everywhere_above(each, 0) for form, each in worse.items()}
-            return Found(outcomes, f"{'; '.join(levels)}.{self._same_policies(world, method)}", worse)
+            return Tested(outcomes, f"{'; '.join(levels)}.{self._same_policies(world, method)}", worse)
 
         return self.claim(
             world,
@@ -647,12 +647,12 @@ class Report(Sections):
         )
 
 
-def rises(gaps: Estimates, squares: Estimates) -> Found:
+def rises(gaps: Estimates, squares: Estimates) -> Tested:
     """Return whether gaps rise, as they are, and above chance, which groups of other sizes change."""
     if not gaps:
-        return Found()
+        return Tested()
     found = {"gap": gaps, "mean square above chance": squares}
-    return Found({title: everywhere_above(own, 0) for title, own in found.items()}, panels=found)
+    return Tested({title: everywhere_above(own, 0) for title, own in found.items()}, panels=found)
 
 
 def over_settings(arms: Sequence[Arm]) -> Estimates:

@@ -24,8 +24,8 @@ class ClosingLender(Lender):
         shares = np.asarray(self.oracle()["distribution"])
         before = wasserstein(shares[:, 0], shares[:, 1])[:, np.newaxis, np.newaxis]
         after = [self._distance_after(shares, step) for step in (-1, 1)]
-        rng = self.rules.repayment
-        falls: Flags = (1 - rng) * after[0] + rng * after[1] < before - ROUNDING
+        repays = self.rules.repayment
+        falls: Flags = (1 - repays) * after[0] + repays * after[1] < before - ROUNDING
         return falls.astype(np.float64)
 
     def _distance_after(self, shares: Floats, step: int) -> Floats:
