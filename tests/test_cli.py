@@ -1165,20 +1165,29 @@ def test_an_interrupted_leaderboard_says_how_to_go_on(monkeypatch: pytest.Monkey
     assert "fair-envs leaderboard --scale smoke --out board --jobs 2 --resume --task FairLending-v0" in said.flat
 
 
-@pytest.mark.parametrize(("same", "code", "words"), [(True, 0, "the same to the bit"), (False, 1, "it differs")])
-def test_a_verification_fails_if_a_bit_differs(
-    same: bool, code: int, words: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("result", "changed", "code", "words"),
+    [
+        ("a", {}, 0, "the same to the bit (a)"),
+        ("b", {}, 0, "the same in all digits of the table, but not to the bit (a is stored, now b)"),
+        ("a", {"gap": 0.4}, 1, "the result is the same, but the table has other numbers: gap 0.4"),
+        ("b", {"gap": 0.4}, 1, "it differs: a is stored, now b (made by commit c; here commit d)"),
+    ],
+)
+def test_a_verification_fails_if_a_number_differs(
+    result: str, changed: dict[str, float], code: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("stable_baselines3")
     from fair_envs.leaderboard import verification
 
     numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
-    versions = "made by commit c; here commit d"
-    found = verification.Verified("FairLending-v0/ppo/0", same, "a", "b", numbers, versions=versions)
+    versions, same = "made by commit c; here commit d", result == "a" and not changed
+    found = verification.Verified(
+        "FairLending-v0/ppo/0", same, "a", result, numbers, versions=versions, changed=changed
+    )
     monkeypatch.setattr(verification, "verify", lambda row, out, retrain: found)
     said = Said("leaderboard", "verify", "FairLending-v0/ppo/0")
     assert said.code == code and words in said.flat
-    assert ("is stored, now b (made by commit c; here commit d)" in said.flat) == (not same)
 
 
 def test_an_entry_without_a_result_is_told_what_to_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

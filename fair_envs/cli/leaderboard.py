@@ -146,6 +146,8 @@ def verify(
 ) -> None:
     """Play the policy of a row again, and compare its result with the stored one to the bit.
 
+    It fails if a number of the table differs. On another type of processor, only the last bits may differ.
+
     An entry is played in the test episodes of the leaderboard in --out, without it in those of the scale small.
     """
     from fair_envs.leaderboard.verification import ENTRY, verify, verify_entry
@@ -169,5 +171,11 @@ def verify(
         told = ", ".join(f"{name} {number:.7g}" for name, number in found.changed.items())
         typer.echo(f"{found.row}: {played}, the result is the same, but the table has other numbers: {told}", err=True)
         raise typer.Exit(1)
+    if found.versions and not found.changed:
+        typer.echo(
+            f"{found.row}: {played}, the same in all digits of the table, but not to the bit ({found.stored} is "
+            f"stored, now {found.found}): the last bits can depend on the type of the processor"
+        )
+        return
     typer.echo(f"{found.row}: {played}, it differs: {found.stored} is stored, now {found.found}{versions}", err=True)
     raise typer.Exit(1)

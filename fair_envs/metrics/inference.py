@@ -13,13 +13,22 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fair_envs.metrics.intervals import Estimate, check_choice, check_level, difference_interval, mean_interval, vector
+from fair_envs.metrics.intervals import (
+    Estimate,
+    check_choice,
+    check_level,
+    difference_interval,
+    mean_interval,
+    t_interval,
+    vector,
+)
 from fair_envs.support.aliases import Flags, Floats
 
 Alternative = Literal["greater", "less"]
 NameT = TypeVar("NameT")
 MOST_SEEDS = 1000
 """The largest number of units that `units_needed` returns; with more, an effect is too small to matter."""
+ROUNDING = 1e-12  # relative: the mean of equal values can miss them by a few units in the last place
 _EXACT_UNITS = 100  # up to which `fisher_units_needed` computes the power
 
 # Hypotheses about one estimate ----------------------------------------------------------------------------------------
@@ -37,7 +46,15 @@ def welch(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Estima
         >>> print(welch([3, 4, 5], [1, 2, 3]))
         2 [-0.267, 4.267] (95 %, n = 3)
     """
-    return difference_interval(mean_interval(first, level=level), mean_interval(second, level=level))
+    return difference_interval(*(_mean_of(sample, level=level) for sample in (first, second)))
+
+
+def _mean_of(sample: ArrayLike, *, level: float) -> Estimate:
+    """Return `mean_interval`; equal values are their own mean, which rounding can miss in sums of them."""
+    found, values = mean_interval(sample, level=level), np.asarray(sample, np.float64)
+    if found.n < 2 or np.ptp(values) != 0:
+        return found
+    return t_interval(float(values[0]), standard_error=0.0, freedom=found.n - 1, n=found.n, level=level)
 
 
 def p_value(estimate: Estimate, bound: float, alternative: Alternative) -> float:
@@ -58,8 +75,9 @@ def p_value(estimate: Estimate, bound: float, alternative: Alternative) -> float
     distance = estimate.value - bound if alternative == "greater" else bound - estimate.value
     if np.isnan(distance) or np.isnan(estimate.standard_error) or estimate.freedom <= 0:
         return float("nan")
-    if estimate.standard_error == 0:
-        return 0.0 if distance > 0 else 1.0
+    rounding = ROUNDING * max(abs(estimate.value), abs(bound))
+    if estimate.standard_error <= rounding:
+        return 0.0 if distance > rounding else 1.0
     return float(stdtr(estimate.freedom, -distance / estimate.standard_error))
 
 

@@ -104,10 +104,9 @@ def mean_interval(
     sample = _defined(vector(values, "values"), undefined)
     check_choice(method, "method", METHODS)
     n = sample.size
-    equal = n > 0 and np.ptp(sample) == 0  # sums round, so that the mean of equal values can be another one
-    value = float(sample[0] if equal else sample.mean()) if n else float("nan")
-    error = float(0 if equal else sample.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-    if method == "t" or n < 2 or np.isnan(value) or equal:
+    value = float(sample.mean()) if n else float("nan")
+    error = float(sample.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+    if method == "t" or n < 2 or np.isnan(value) or np.ptp(sample) == 0:
         return t_interval(value, standard_error=error, freedom=n - 1, n=n, level=level)
     return bootstrap_interval([sample], np.mean, level=level, method=method, resamples=resamples, seed=seed)
 
