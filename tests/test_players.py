@@ -116,10 +116,3 @@ def test_the_names_of_scripted_policies_are_listed_where_a_wrong_one_is_given() 
 def test_a_folder_with_a_colon_is_a_run(tmp_path: Path) -> None:
     (tmp_path / "at-10:30").mkdir()
     assert is_run(str(tmp_path / "at-10:30")) and not is_run("my_rules:lend")
-
-
-def test_an_error_of_a_function_names_it(module: Path) -> None:
-    module.write_text("def act(observations, uniforms):\n    raise KeyError('boom')\n")
-    policy = policy_named("own_drivers:act", LongCountdown())
-    with pytest.raises(RuntimeError, match="policy own_drivers:act raised KeyError: 'boom'"):
-        policy.act(np.zeros((3, 2, 2)), np.zeros((3, 2)))

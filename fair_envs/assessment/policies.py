@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from functools import wraps
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,7 +75,7 @@ def policy_named(name: str, rules: Any, *, deterministic: bool = False) -> Polic
             trained = settings_of_run(Path(name)).get("env_id")
             raise ModelMismatchError(f"{error}; {name} was trained in {trained}") from error
     if ":" in name:
-        return as_policy(_naming_errors(name, function_named(name)))
+        return as_policy(function_named(name))
     if name not in rules.policies and is_path(name):
         what = "which is neither" if Path(name).exists() else "which does not exist"
         raise ValueError(f"policy must be the folder of a run or a model's zip, got {name!r}, {what}")
@@ -113,19 +112,6 @@ def function_named(name: str) -> Act:
     except (AttributeError, ImportError, ValueError) as error:
         raise ValueError(f"policy must be the import path of a function, got {name!r}: {error}") from error
     return found
-
-
-def _naming_errors(name: str, function: Act) -> Act:
-    """Return a user's function whose errors name it."""
-
-    @wraps(function)
-    def named(observation: Any, uniforms: Any) -> Any:
-        try:
-            return function(observation, uniforms)
-        except Exception as error:  # a user's code raises any
-            raise RuntimeError(f"policy {name} raised {type(error).__name__}: {error} (--debug shows where)") from error
-
-    return named
 
 
 def is_run(name: str) -> bool:

@@ -202,7 +202,11 @@ def play_entry(folder: Path, *, scale: str, progress: bool = False) -> tuple[Arm
     rows, episodes = [], chosen.episodes(key.env_id)
     with progress_bar("playing", total=chosen.seeds, unit="sets of test episodes", shown=progress) as advance:
         for seed in range(chosen.seeds):
-            found = evaluated(key.env_id, policy, seed=seed, episodes=episodes, parameters=chosen.parameters)
+            try:
+                found = evaluated(key.env_id, policy, seed=seed, episodes=episodes, parameters=chosen.parameters)
+            except Exception as error:  # the entry's code raises any
+                kind = type(error).__name__
+                raise RuntimeError(f"policy {policy} raised {kind}: {error} (--debug shows where)") from error
             numbers, result = numbers_of(found), fingerprint(found)
             rows.append(SeedRow(arm=str(key), seed=seed, job="", code="", seconds=0, numbers=numbers, result=result))
             advance()

@@ -28,7 +28,7 @@ from fair_envs.leaderboard.page import page_of
 from fair_envs.leaderboard.scores import TaskBoard
 from fair_envs.registration import TABLE as IDS
 from fair_envs.support.files import writing
-from fair_envs.support.imports import trusting
+from fair_envs.support.imports import Permissions, permit, trusting
 from tests.jobs import run_here
 
 TASK = "FairLending-v0"
@@ -357,7 +357,17 @@ def test_a_wrong_entry_is_refused(
         verified(entry(tmp_path / "mine", **{"policy": "x:y", **changed}))
 
 
+def raising(observation: Any, uniforms: Any) -> Any:
+    raise KeyError("boom")
+
+
+def test_an_error_of_an_entry_names_its_policy(tmp_path: Path) -> None:
+    with trusting(), pytest.raises(RuntimeError, match=r"policy .*:raising raised KeyError: 'boom'"):
+        verified(entry(tmp_path / "mine", f"{__name__}:raising"))
+
+
 def test_a_function_that_an_entry_names_is_not_imported_without_trust(tmp_path: Path) -> None:
+    permit(Permissions())  # commands that other tests ran in this process may have trusted
     place = entry(tmp_path / "mine", "this:s", name="a:b")
     with pytest.raises(ValueError, match=r"entry.json names the function 'this:s'. It is not imported, .* --trust"):
         verification.verify_entry(place)
