@@ -275,7 +275,7 @@ def _filled(
     batch: Callable[[KeyT], Hashable],
     **running: Any,
 ) -> Filled:
-    """Do what `fill` does, by this process alone."""
+    """Do what `fill` does while no other process writes into the folder."""
     folder, places = out / CELLS, places_of(groups)
     done = {row.job for row in found}
     batches: dict[Hashable, list[Sequence[Job]]] = {}

@@ -35,7 +35,6 @@ from fair_envs.leaderboard.scores import (
     boards_of,
     by_performance,
     points,
-    task_score,
 )
 from fair_envs.leaderboard.standing import Standing
 from fair_envs.leaderboard.verification import verified_entry
@@ -359,12 +358,13 @@ class Page:
         rows: dict[ArmKey, list[tables.Cell]] = {}
         for key in keys:
             board = boards[key.env_id]
-            one, base = task_score(board, key, points(board.arms[key])), board.usual
+            performance, unfairness = board.placed(points(board.arms[key])).mean(axis=0)
+            levels, base = board.levelling(key), board.usual
             own, usual = (arm.values("performance").mean() for arm in (board.arms[key], board.reward_only))
             told = [key.name, key.env_id, strength_text(key.strength), f"{own:.4g} ({usual:.4g})"]
-            told += [f"{one.performance:.2f}", f"{one.unfairness:.2f}"]
-            rates = [base.estimate("worst"), one.levels.worst, base.estimate("best"), one.levels.best]
-            rows[key] = [*told, *rates, as_code(one.as_good)]
+            told += [f"{performance:.2f}", f"{unfairness:.2f}"]
+            rates = [base.estimate("worst"), levels.worst, base.estimate("best"), levels.best]
+            rows[key] = [*told, *rates, as_code(board.as_good(board.arms[key]))]
         return tables.markdown(header, list(rows.values()))
 
     def reading(self) -> str:

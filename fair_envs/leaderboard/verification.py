@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.played import changed_parameters
 from fair_envs.assessment.policies import function_named, parameters_of_run, settings_of_run
+from fair_envs.evaluation.policy import Act
 from fair_envs.experiments.seeds import BEGUN, CELLS, DIGITS, Arm, SeedRow, version_here, version_text
 from fair_envs.leaderboard.board import part_of_scale, placed_rows, rows_in, stored_scale
 from fair_envs.leaderboard.jobs import (
@@ -131,8 +132,8 @@ def _versions(stored: SeedRow) -> str:
 # Entries from outside -------------------------------------------------------------------------------------------------
 
 
-def entry(folder: Path) -> tuple[dict[str, str], str]:
-    """Return an entry from outside: what its ``entry.json`` says, and the name of its policy for `evaluate`.
+def entry(folder: Path) -> tuple[dict[str, str], str | Act]:
+    """Return an entry from outside: what its ``entry.json`` says, and its policy for `evaluate`.
 
     ``entry.json`` has the fields ``task``, ``name``, ``policy`` and ``result``. ``policy`` is the name of a run's
     folder inside the entry, whose weights are read without running code and which was trained with the parameters of
@@ -156,8 +157,7 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
     policy = found["policy"]
     if PATH.fullmatch(policy):
         refuse_stored_paths({"policy": policy}, file=folder / ENTRY)
-        function_named(policy)  # to name a mistake before it is played
-        return found, policy
+        return found, _naming_errors(policy, function_named(policy))
     place = (folder / policy).resolve()
     if not place.is_relative_to(folder.resolve()) or not place.is_dir():
         raise ValueError(f"policy must be a folder inside the entry or module:function, got {policy!r}")
@@ -165,17 +165,25 @@ def entry(folder: Path) -> tuple[dict[str, str], str]:
     return found, str(place)
 
 
+def _naming_errors(name: str, function: Act) -> Act:
+    """Return the function of an entry, whose errors name it."""
+
+    def named(observation: Any, uniforms: Any) -> Any:
+        try:
+            return function(observation, uniforms)
+        except Exception as error:  # the entry's code raises any
+            raise RuntimeError(f"policy {name} raised {type(error).__name__}: {error} (--debug shows where)") from error
+
+    return named
+
+
 def _check_world(run: Path, env_id: str) -> None:
     """Raise ValueError if a run, which is played with the parameters of its training, would play in another world."""
-    if (trained_in := settings_of_run(run).get("env_id")) != env_id:
-        raise ValueError(
-            f"policy must be a run of the entry's task, {env_id}, got one that was trained in {trained_in}"
-        )
-    fixed = task_of(env_id).merged({})
-    own, usual = (
-        changed_parameters(make_rules(env_id, **{**trained, **fixed}))
-        for trained in (parameters_of_run(run, env_id) or {}, {})
-    )
+    trained, fixed = parameters_of_run(run, env_id), task_of(env_id).merged({})
+    if trained is None:
+        where = settings_of_run(run).get("env_id")
+        raise ValueError(f"policy must be a run of the entry's task, {env_id}, got one that was trained in {where}")
+    own, usual = (changed_parameters(make_rules(env_id, **{**given, **fixed})) for given in (trained, {}))
     if others := sorted(name for name in own.keys() | usual.keys() if own.get(name) != usual.get(name)):
         raise ValueError(
             f"policy must be a run with the parameters of the task of {env_id}, got one with other values of "
@@ -202,11 +210,7 @@ def play_entry(folder: Path, *, scale: str, progress: bool = False) -> tuple[Arm
     rows, episodes = [], chosen.episodes(key.env_id)
     with progress_bar("playing", total=chosen.seeds, unit="sets of test episodes", shown=progress) as advance:
         for seed in range(chosen.seeds):
-            try:
-                found = evaluated(key.env_id, policy, seed=seed, episodes=episodes, parameters=chosen.parameters)
-            except Exception as error:  # the entry's code raises any
-                kind = type(error).__name__
-                raise RuntimeError(f"policy {policy} raised {kind}: {error} (--debug shows where)") from error
+            found = evaluated(key.env_id, policy, seed=seed, episodes=episodes, parameters=chosen.parameters)
             numbers, result = numbers_of(found), fingerprint(found)
             rows.append(SeedRow(arm=str(key), seed=seed, job="", code="", seconds=0, numbers=numbers, result=result))
             advance()
