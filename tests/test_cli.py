@@ -1181,10 +1181,8 @@ def test_a_verification_fails_if_a_number_differs(
     from fair_envs.leaderboard import verification
 
     numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
-    versions, same = "made by commit c; here commit d", result == "a" and not changed
-    found = verification.Verified(
-        "FairLending-v0/ppo/0", same, "a", result, numbers, versions=versions, changed=changed
-    )
+    versions = "made by commit c; here commit d"
+    found = verification.Verified("FairLending-v0/ppo/0", "a", result, numbers, versions=versions, changed=changed)
     monkeypatch.setattr(verification, "verify", lambda row, out, retrain: found)
     said = Said("leaderboard", "verify", "FairLending-v0/ppo/0")
     assert said.code == code and words in said.flat
@@ -1198,7 +1196,7 @@ def test_an_entry_without_a_result_is_told_what_to_store(tmp_path: Path, monkeyp
     monkeypatch.setattr(
         verification,
         "verify_entry",
-        lambda folder, out, progress: verification.Verified("mine", False, "?", "abc", numbers),
+        lambda folder, out, progress: verification.Verified("mine", "?", "abc", numbers),
     )
     said = Said("leaderboard", "verify", str(tmp_path))
     assert said.code == 0 and 'put "abc" into entry.json' in said.flat

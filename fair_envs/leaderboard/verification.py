@@ -42,8 +42,6 @@ class Verified(NamedTuple):
 
     Attributes:
         row: Name of the row.
-        same: Whether the exact result has the stored hash, and all numbers of the row are those of the result. The CPU
-            time is not compared.
         stored: The hash of the result in the table.
         found: The hash of the result when the policy was played again.
         numbers: The columns of the leaderboard when the policy was played again.
@@ -54,7 +52,6 @@ class Verified(NamedTuple):
     """
 
     row: str
-    same: bool
     stored: str
     found: str
     numbers: Mapping[str, float]
@@ -62,6 +59,11 @@ class Verified(NamedTuple):
     versions: str = ""
     scale: str = ""
     changed: Mapping[str, float] = {}
+
+    @property
+    def same(self) -> bool:
+        """Whether the exact result has the stored hash, and all numbers of the row but the CPU time are its."""
+        return self.stored == self.found and not self.changed
 
     @property
     def shown(self) -> dict[str, float]:
@@ -120,8 +122,7 @@ def _compared(stored: SeedRow, row: str, found: Evaluation, *, trained: Path | N
     rounded = {name: float(f"{value:.{DIGITS}g}") for name, value in numbers.items() if not np.isnan(value)}
     names = dict.fromkeys([*stored.numbers, *rounded])
     changed = {name: own for name in names if (own := stored.numbers.get(name, np.nan)) != rounded.get(name)}
-    same = stored.result == hashed and not changed
-    return Verified(row, same, stored.result, hashed, numbers, versions=_versions(stored), changed=changed)
+    return Verified(row, stored.result, hashed, numbers, versions=_versions(stored), changed=changed)
 
 
 def _versions(stored: SeedRow) -> str:
@@ -238,7 +239,7 @@ def verify_entry(folder: Path, out: Path | None = None, *, progress: bool = Fals
     key, arm, stored = play_entry(folder, scale=scale, progress=progress)
     hashed = _hash_of(arm)
     numbers = {name: float(arm.values(name).mean()) for name in arm.names}
-    return Verified(key.name, stored == hashed, stored, hashed, numbers, scale=scale)
+    return Verified(key.name, stored, hashed, numbers, scale=scale)
 
 
 def verified_entry(folder: Path, *, scale: str) -> tuple[ArmKey, Arm]:
