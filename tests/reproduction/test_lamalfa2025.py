@@ -327,7 +327,7 @@ def test_the_first_seeds_of_all_arms_come_first_and_are_kept_if_the_study_is_int
         groups = len({cell.identity for cell in cells}) // 2
         for cell in cells[:groups]:
             run_cell(cell, folder)
-            each()
+            each(folder / cell.key)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
