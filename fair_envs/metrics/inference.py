@@ -228,6 +228,32 @@ def fisher_units_needed(
     return needed if needed <= MOST_SEEDS else None
 
 
+def majority_units_needed(share: float, *, above: int = 0, tests: int = 1, power: float = 0.8) -> int | None:
+    """Return how many units would show by an exact interval (95 %) that a share is not one half.
+
+    Args:
+        share: Share of the units for which something is true, in [0, 1], taken as exact.
+        above: Numbers of units up to this one are not tried.
+        tests: Number of intervals for which the level is corrected (Bonferroni).
+        power: Probability with which so many units show it.
+
+    Returns:
+        The smallest such number. A few more units can have a little less power, because counts are whole numbers. None
+        if it is above `MOST_SEEDS`, or if the share is one half.
+
+    Raises:
+        ValueError: The share is not in [0, 1].
+    """
+    from scipy.stats import binom
+
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be in [0, 1], got {share}")
+    units = np.arange(above + 1, MOST_SEEDS + 1)
+    most = binom.isf(0.05 / 2 / tests, units, 0.5)  # a larger count is shown to be above one half
+    enough = np.flatnonzero(binom.sf(most, units, max(share, 1 - share)) >= power)
+    return int(units[enough[0]]) if share != 0.5 and len(enough) else None
+
+
 def _fisher_power(first: float, second: float, n: int, level: float) -> float:
     """Return how probably Fisher's two-sided test of n units in each group shows that the first share is larger."""
     from scipy.stats import binom, hypergeom

@@ -1,5 +1,6 @@
 """Tests of hypotheses and scores over tasks: published examples, other libraries' results, and simulated coverage."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -14,6 +15,7 @@ from fair_envs.metrics.inference import (
     fisher_units_needed,
     holm,
     interquartile_mean,
+    majority_units_needed,
     noise_floor,
     p_value,
     probability_of_improvement,
@@ -99,6 +101,7 @@ def test_bootstrap_intervals_cover_as_often_as_documented() -> None:
         (lambda: stratified_bootstrap([[0.1, 0.2]], np.mean), "samples must hold the tasks of each method"),
         (lambda: stratified_bootstrap([0.1, 0.2], np.mean), "samples must contain the scores"),  # type: ignore[list-item]
         (lambda: fisher_units_needed(90, 50), "first and second must be shares in"),
+        (lambda: majority_units_needed(90), r"share must be in \[0, 1\], got 90"),
         (lambda: noise_floor(lambda m: m.mean(1), np.array([[0.5, 1.0]])), "members must be True or False"),
         (lambda: noise_floor(lambda m: m.mean(1), np.array([[0, 1]]), deals=0), "deals must be at least 1"),
     ],
@@ -235,6 +238,27 @@ def test_more_units_are_needed_with_a_correction_and_none_without_a_larger_share
     many = fisher_units_needed(0.6, 0.5)
     assert many is not None and 300 < many < 450  # from the normal approximation
     assert fisher_units_needed(0.51, 0.5) is None  # more than MOST_SEEDS
+
+
+@pytest.mark.parametrize(("share", "tests"), [(6 / 7, 2), (0.8, 1), (0.1, 3)])
+def test_so_many_units_show_a_majority_and_no_smaller_number_does(share: float, tests: int) -> None:
+    def power(n: int) -> float:
+        """The probability of the counts whose interval is on the right side of one half."""
+        right = 0.0
+        for count in range(n + 1):
+            found = share_interval(np.arange(n) < count, level=1 - 0.05 / tests, method="exact")
+            if (found.low > 0.5) if share > 0.5 else (found.high < 0.5):
+                right += math.comb(n, count) * share**count * (1 - share) ** (n - count)
+        return right
+
+    needed = majority_units_needed(share, tests=tests)
+    assert needed is not None and power(needed) >= 0.8 > max(power(n) for n in range(1, needed))
+    assert majority_units_needed(share, tests=tests, above=needed) != needed
+
+
+def test_no_number_of_units_shows_a_majority_of_one_half() -> None:
+    assert majority_units_needed(0.5) is None and majority_units_needed(0.51) is None  # more than MOST_SEEDS
+    assert majority_units_needed(0.0) == majority_units_needed(1.0) == 6
 
 
 def test_fishers_tea_tasting() -> None:

@@ -27,7 +27,7 @@ from fair_envs.experiments import tables
 from fair_envs.experiments.jobs import read_cell, run_cell
 from fair_envs.experiments.seeds import TABLE, Arm, SeedRow
 from fair_envs.metrics import mean_interval, share_interval
-from fair_envs.metrics.inference import fisher, welch
+from fair_envs.metrics.inference import fisher, majority_units_needed, welch
 from fair_envs.reproduction.claims import Claim, Outcome, comparisons, everywhere_within
 from fair_envs.reproduction.grupen2022 import jobs, sections
 from fair_envs.reproduction.grupen2022 import report as paper
@@ -645,7 +645,9 @@ def test_the_number_of_seeds_that_most_need_is_said() -> None:
     assert paper.most_seeds(flags(5, 5)) == Outcome(None, why="fewer than 6 seeds")
     assert paper.most_seeds(flags(6, 6)).holds is True and paper.most_seeds(flags(6, 6), arms=2).holds is None
     assert paper.most_seeds(flags(7, 7), arms=2).holds is True
-    assert paper.most_seeds(flags(6, 10)) == Outcome(None)
+    assert paper.most_seeds(flags(6, 10)) == Outcome(None, majority_units_needed(0.6, above=10))
+    assert str(paper.most_seeds(flags(6, 7), arms=2)) == "undecided (about 16 seeds)"
+    assert paper.most_seeds(flags(5, 10)) == Outcome(None)  # no number shows it
 
 
 def test_curves_of_few_seeds_have_no_bands() -> None:
