@@ -1170,8 +1170,10 @@ def test_an_interrupted_leaderboard_says_how_to_go_on(monkeypatch: pytest.Monkey
     [
         ("a", {}, 0, "the same to the bit (a)"),
         ("b", {}, 0, "the same in all digits of the table, but not to the bit (a is stored, now b)"),
-        ("a", {"gap": 0.4}, 1, "the result is the same, but the table has other numbers: gap 0.4"),
+        ("a", {"gap": 0.4}, 1, "the result is the same, but the table has other numbers: gap 0.4 (now 0.5)"),
         ("b", {"gap": 0.4}, 1, "it differs: a is stored, now b (made by commit c; here commit d)"),
+        ("b", {"gap": 0.4, "steps": 9.0}, 1, "stored: gap 0.4 (now 0.5), steps 9 (now nan)"),
+        ("b", {"gap": 0.4}, 1, "only on the type of processor that made the row"),
     ],
 )
 def test_a_verification_fails_if_a_number_differs(
@@ -1182,7 +1184,7 @@ def test_a_verification_fails_if_a_number_differs(
 
     numbers = {"performance": 1.0, "gap": 0.5, "noise": 0.1}
     versions = "made by commit c; here commit d"
-    found = verification.Verified("FairLending-v0/ppo/0", "a", result, numbers, versions=versions, changed=changed)
+    found = verification.Verified("FairLending-v0/ppo/0", "a", result, numbers, True, versions, changed=changed)
     monkeypatch.setattr(verification, "verify", lambda row, out, retrain: found)
     said = Said("leaderboard", "verify", "FairLending-v0/ppo/0")
     assert said.code == code and words in said.flat
@@ -1217,6 +1219,16 @@ def test_the_module_of_an_entry_is_found_if_the_entry_is_trusted(empty_folder: P
     (empty_folder / "my_rules.py").write_text("x = 1")
     assert "pass --trust" in mistake("leaderboard", "verify", "mine")
     assert "has no attribute 'lend'" in mistake("--trust", "leaderboard", "verify", "mine")
+
+
+def test_an_entry_whose_folder_has_the_name_of_a_function_is_not_trusted(empty_folder: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    given = {"task": "FairLending-v0", "name": "mine", "policy": "evil_rules:lend", "result": "?"}
+    (empty_folder / "evil_rules:lend").mkdir()
+    (empty_folder / "evil_rules:lend" / "entry.json").write_text(json.dumps(given))
+    (empty_folder / "evil_rules.py").write_text("open('imported', 'w').close()")
+    assert "pass --trust" in mistake("leaderboard", "verify", "evil_rules:lend")
+    assert not (empty_folder / "imported").exists()
 
 
 @pytest.mark.parametrize(("lower", "code"), [(True, 0), (False, 1)])

@@ -80,6 +80,14 @@ def test_the_current_folder_is_searched_for_a_typed_path_alone(folder: Path) -> 
     assert sys.path == before
 
 
+@pytest.mark.parametrize(
+    "argument", ["noting:answer", "--policy=noting:answer", "runs/noting:answer", "/x/noting:answer"]
+)
+def test_the_name_of_a_folder_is_no_typed_path(folder: Path, argument: str) -> None:
+    (folder / "noting:answer").mkdir()
+    assert typed_in([argument, "-p", "reward_bias=other:f"]) == {"other:f"}
+
+
 def test_a_stored_path_is_refused_unless_it_is_typed_or_trusted() -> None:
     settings = {"parameters": {"list": [{"reward_bias": "friend.evil:f"}]}, "objectives": ["parity:human"]}
     with pytest.raises(ValueError, match=r"here/config\.json names the function 'friend\.evil:f'\. .* pass --trust"):

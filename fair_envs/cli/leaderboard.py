@@ -14,7 +14,6 @@ from fair_envs.cli.shared import PROCESSES, RUNS, EngineOption, ShowProgress, re
 group = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(group, name="leaderboard")
 
-UNKNOWN = "?"  # the result of an entry that was not verified yet
 OUTCOMES = {True: "passed", False: "FAILED", None: "not applicable"}
 
 
@@ -150,7 +149,7 @@ def verify(
 
     An entry is played in the test episodes of the leaderboard in --out, without it in those of the scale small.
     """
-    from fair_envs.leaderboard.verification import ENTRY, verify, verify_entry
+    from fair_envs.leaderboard.verification import ENTRY, UNKNOWN, verify, verify_entry
 
     entry = Path(row).is_dir()
     folder = out or RUNS / "leaderboard-smoke"
@@ -167,15 +166,21 @@ def verify(
         typer.echo(f"{found.row}: {played}, the same to the bit ({found.found})")
         return
     versions = f" ({found.versions})" if found.versions else ""
+    changes = {name: (stored, found.numbers.get(name, float("nan"))) for name, stored in found.changed.items()}
+    told = ", ".join(f"{name} {stored:.7g} (now {now:.7g})" for name, (stored, now) in changes.items())
     if found.stored == found.found:
-        told = ", ".join(f"{name} {number:.7g}" for name, number in found.changed.items())
         typer.echo(f"{found.row}: {played}, the result is the same, but the table has other numbers: {told}", err=True)
         raise typer.Exit(1)
     if found.versions and not found.changed:
         typer.echo(
             f"{found.row}: {played}, the same in all digits of the table, but not to the bit ({found.stored} is "
-            f"stored, now {found.found}): the last bits can depend on the type of the processor"
+            f"stored, now {found.found}): the last bits can depend on the type of the processor, or on the version of "
+            f"the code{versions}"
         )
         return
     typer.echo(f"{found.row}: {played}, it differs: {found.stored} is stored, now {found.found}{versions}", err=True)
+    if told:
+        typer.echo(f"stored: {told}", err=True)
+    if found.trained:
+        typer.echo("Trainings give the same networks only on the type of processor that made the row.", err=True)
     raise typer.Exit(1)

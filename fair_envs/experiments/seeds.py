@@ -290,6 +290,8 @@ def _filled(
 
     def keep(place: Path) -> None:
         nonlocal written
+        if not has_record(place):  # it was stored under the name of another version
+            return
         record, identity = read_record(place), open_.pop(place)
         about = {name: record.get(name, "") for name in ("result", "commit")}
         about |= {"code": record["sources"], "seconds": record["seconds"]}

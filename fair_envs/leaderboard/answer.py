@@ -156,8 +156,8 @@ class Answer:
         if not found:
             return " It is not shown to perform worse than PPO on any of these tasks."
         return (
-            " The decision-maker pays where its performance is shown to be below PPO's: "
-            f"{', '.join(found.values())}{f' (not on the other {others})' * (others > 0)}."
+            " The decision-maker pays where its performance is shown to be below PPO's (95 % intervals, not "
+            f"corrected): {', '.join(found.values())}{f'; not on the other {others}' * (others > 0)}."
         )
 
     def _steady(self, name: str) -> str:

@@ -252,8 +252,10 @@ class Page:
             + "`. The policy is a function, or the folder of a run inside the entry. `fair-envs --trust leaderboard "
             "verify FOLDER --out TABLE`, with the folder of this table, plays it in its test episodes, and prints the "
             "rates of the groups and the result to put in place of the question mark (`--trust` imports the function; "
-            "a run needs no trust, and must have the parameters of the task). `fair-envs --trust leaderboard report "
-            "TABLE --entry FOLDER --out PAGE` verifies it again, and writes a page with it."
+            "a run needs no trust, except one of `pcn` or `lcn`, see SECURITY.md, and must have the parameters of the "
+            "task). On another type of processor, the result of an entry can differ in its last bits, and so its hash. "
+            "`fair-envs --trust leaderboard report TABLE --entry FOLDER --out PAGE` verifies it again, and writes a "
+            "page with it."
         )
 
     def lines(self) -> list[str]:

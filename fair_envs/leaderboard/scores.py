@@ -230,8 +230,8 @@ class TaskBoard:
     def best_trained(self) -> ArmKey:
         """The trained arm with which rules are compared.
 
-        Where the task has scores, that is the arm with the largest area, otherwise the one with the highest
-        performance; of equal ones, that with the smallest gap.
+        Where the task has scores, that is the arm with the largest mean area of its seeds, otherwise the one with the
+        highest performance; of equal ones, that with the highest performance, then that with the smallest gap.
         """
         return max(self.trained, key=lambda key: self._rank(self.trained[key]))
 

@@ -1,5 +1,6 @@
 """Plays the policies of rows, and of entries from outside, again, and compares the results to the bit."""
 
+import functools
 import re
 from collections.abc import Mapping
 from hashlib import sha256
@@ -12,7 +13,7 @@ import numpy as np
 from fair_envs.assessment import Evaluation
 from fair_envs.assessment.played import changed_parameters
 from fair_envs.assessment.policies import function_named, parameters_of_run, settings_of_run
-from fair_envs.evaluation.policy import Act
+from fair_envs.evaluation.policy import Act, Policy, as_policy
 from fair_envs.experiments.seeds import BEGUN, CELLS, DIGITS, Arm, SeedRow, version_here, version_text
 from fair_envs.leaderboard.board import part_of_scale, placed_rows, rows_in, stored_scale
 from fair_envs.leaderboard.jobs import (
@@ -35,6 +36,7 @@ from fair_envs.support.progress import progress_bar
 from fair_envs.tasks import task_of
 
 ENTRY = "entry.json"  # of a folder from outside
+UNKNOWN = "?"  # the result of an entry that was not verified yet
 
 
 class Verified(NamedTuple):
@@ -111,6 +113,8 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
         again = Path(temporary) / RUN
         if retrain:
             cell.train(again)
+        else:
+            _check_world(place, cell.env_id, cell.given["parameters"])
         played = again if retrain else place
         return _compared(stored, row, cell.evaluation(played), trained=played)._replace(trained=retrain)
 
@@ -133,16 +137,18 @@ def _versions(stored: SeedRow) -> str:
 # Entries from outside -------------------------------------------------------------------------------------------------
 
 
-def entry(folder: Path) -> tuple[dict[str, str], str | Act]:
+def entry(folder: Path) -> tuple[dict[str, str], str | Policy | Act]:
     """Return an entry from outside: what its ``entry.json`` says, and its policy for `evaluate`.
 
     ``entry.json`` has the fields ``task``, ``name``, ``policy`` and ``result``. ``policy`` is the name of a run's
     folder inside the entry, whose weights are read without running code and which was trained with the parameters of
     the task, or ``module:function``, which is only imported if the user trusts the entry, see
-    `fair_envs.support.imports.trusting`.
+    `fair_envs.support.imports.trusting`. A run of Pareto Conditioned Networks also restores state that is not checked:
+    see SECURITY.md.
 
     Raises:
         ValueError: A field is missing or wrong.
+        TypeError: The function is none of observations and uniform numbers.
         FileNotFoundError: There is no such file.
     """
     if not (folder / ENTRY).is_file():
@@ -153,22 +159,27 @@ def entry(folder: Path) -> tuple[dict[str, str], str | Act]:
             raise ValueError(f"{folder / ENTRY} must have {name!r}, a text, got {found.get(name)!r}")
     if not re.fullmatch(r"[^|`/<>&]{1,60}", found["name"]) or not found["name"].isprintable():
         raise ValueError(f"name must have 1 to 60 printable characters and none of | ` / < > &, got {found['name']!r}")
+    if not re.fullmatch(rf"[0-9a-f]{{16}}|{re.escape(UNKNOWN)}", found["result"]):
+        raise ValueError(f"result must be 16 hexadecimal digits, or {UNKNOWN!r}, got {found['result']!r}")
     if found["task"] not in IDS:  # another name could import a module
         raise ValueError(f"task must be one of {', '.join(IDS)}, got {found['task']!r}{meant(found['task'], IDS)}")
     policy = found["policy"]
     if PATH.fullmatch(policy):
         refuse_stored_paths({"policy": policy}, file=folder / ENTRY)
-        return found, _naming_errors(policy, function_named(policy))
+        named: Any = function_named(policy)
+        checked = as_policy(named)
+        return found, checked if checked is named else _naming_errors(policy, named)
     place = (folder / policy).resolve()
     if not place.is_relative_to(folder.resolve()) or not place.is_dir():
         raise ValueError(f"policy must be a folder inside the entry or module:function, got {policy!r}")
-    _check_world(place, found["task"])
+    _check_world(place, found["task"], {})
     return found, str(place)
 
 
 def _naming_errors(name: str, function: Act) -> Act:
     """Return the function of an entry, whose errors name it."""
 
+    @functools.wraps(function)
     def named(observation: Any, uniforms: Any) -> Any:
         try:
             return function(observation, uniforms)
@@ -178,13 +189,21 @@ def _naming_errors(name: str, function: Act) -> Act:
     return named
 
 
-def _check_world(run: Path, env_id: str) -> None:
-    """Raise ValueError if a run, which is played with the parameters of its training, would play in another world."""
-    trained, fixed = parameters_of_run(run, env_id), task_of(env_id).merged({})
+def _check_world(run: Path, env_id: str, parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError if a run, which is played with the parameters of its training, would play in another world.
+
+    Args:
+        run: The run's folder.
+        env_id: The environment of the task.
+        parameters: The parameters with which it must have been trained, beside those of the task.
+    """
+    trained, fixed = parameters_of_run(run, env_id), task_of(env_id).merged(parameters)
     if trained is None:
         where = settings_of_run(run).get("env_id")
-        raise ValueError(f"policy must be a run of the entry's task, {env_id}, got one that was trained in {where}")
-    own, usual = (changed_parameters(make_rules(env_id, **{**given, **fixed})) for given in (trained, {}))
+        if where == env_id:
+            raise ValueError(f"{run} must be a folder that `fair-envs train` wrote, got one without parameters")
+        raise ValueError(f"policy must be a run of the entry's task, {env_id}, got one that was trained in {where!r}")
+    own, usual = (changed_parameters(make_rules(env_id, **{**given, **fixed})) for given in (trained, parameters))
     if others := sorted(name for name in own.keys() | usual.keys() if own.get(name) != usual.get(name)):
         raise ValueError(
             f"policy must be a run with the parameters of the task of {env_id}, got one with other values of "
@@ -195,7 +214,8 @@ def _check_world(run: Path, env_id: str) -> None:
 def play_entry(folder: Path, *, scale: str, progress: bool = False) -> tuple[ArmKey, Arm, str]:
     """Play the policy of an entry from outside in the test episodes of a scale.
 
-    Reading weights runs no code. A function is only imported if the user trusts the entry: read its module first.
+    Reading weights runs no code. A function is only imported if the user trusts the entry: read its module first. See
+    `entry` for an exception.
 
     Args:
         folder: The entry's folder, see `entry`.

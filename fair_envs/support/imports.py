@@ -7,6 +7,7 @@ Paths in stored files, such as the settings of a run, are rejected: the file may
 import hashlib
 import importlib
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,8 +55,17 @@ def permit(new: Permissions) -> None:
 
 
 def typed_in(arguments: Iterable[str]) -> frozenset[str]:
-    """Return the import paths in a user's command line."""
-    return frozenset(path for argument in arguments for path in PATH.findall(argument))
+    """Return the import paths in a user's command line.
+
+    A part of a file's or folder's name is none: another person may have chosen the name.
+    """
+    return frozenset(path for one in arguments if not _is_place(one) for path in PATH.findall(one))
+
+
+def _is_place(argument: str) -> bool:
+    """Return whether an argument is, or gives an option, a file or folder."""
+    parts = (argument, argument.partition("=")[2])
+    return "/" in argument or os.sep in argument or any(part and os.path.lexists(part) for part in parts)
 
 
 @contextmanager
@@ -144,7 +154,8 @@ def refuse_stored_paths(settings: Mapping[str, Any], *, file: object, but: Itera
 
 def paths_in(settings: Mapping[str, Any], *, but: Iterable[str] = ()) -> frozenset[str]:
     """Return the import paths in plain data; ``but`` lists entries whose texts are never imported."""
-    return typed_in(_texts({name: settings[name] for name in settings.keys() - set(but)}))
+    chosen = {name: settings[name] for name in settings.keys() - set(but)}
+    return frozenset(path for text in _texts(chosen) for path in PATH.findall(text))
 
 
 def source_hash(path: str) -> str:

@@ -17,9 +17,10 @@ pytest.importorskip("stable_baselines3")
 pytest.importorskip("moocore")
 
 from fair_envs.assessment import evaluate
+from fair_envs.evaluation.policy import as_policy
 from fair_envs.experiments.executors import FailedCellsError
 from fair_envs.experiments.jobs import run_cell
-from fair_envs.experiments.seeds import BEGUN, TABLE, Arm, SeedRow, read_rows, write_rows
+from fair_envs.experiments.seeds import BEGUN, CELLS, TABLE, Arm, SeedRow, read_rows, write_rows
 from fair_envs.leaderboard import board, jobs, verification
 from fair_envs.leaderboard.board import Coverage
 from fair_envs.leaderboard.controls import controls
@@ -84,6 +85,17 @@ def test_a_stored_policy_plays_the_same_again_to_the_bit(out: Path, row: str) ->
     found = verification.verify(row, out)
     assert found.same and not found.trained
     assert {"performance", "gap", "noise", "rate of advantaged"} <= set(found.shown) <= set(found.numbers)
+
+
+def test_a_stored_policy_of_another_world_is_refused(out: Path, tmp_path: Path) -> None:
+    shutil.copytree(out, tmp_path / "copy")
+    row = "FairLending-v0/ppo/0"
+    (cell,) = (group[0] for key, group in jobs.cells(TINY).items() if str(key) == f"{TASK}/ppo")
+    config = tmp_path / "copy" / CELLS / cell.key / "run" / "config.json"
+    given = json.loads(config.read_text())
+    config.write_text(json.dumps({**given, "parameters": {**given["parameters"], "interest_rate": 50.0}}))
+    with pytest.raises(ValueError, match=r"with other values of interest_rate; leave these parameters out"):
+        verification.verify(row, tmp_path / "copy")
 
 
 def test_a_policy_that_is_trained_again_is_the_same(out: Path) -> None:
@@ -342,6 +354,7 @@ def test_an_entry_that_was_trained_in_another_world_is_refused(tmp_path: Path, c
         ({"policy": "../elsewhere"}, "policy must be a folder inside the entry or module:function"),
         ({"policy": "nowhere"}, "policy must be a folder inside the entry or module:function"),
         ({"name": 3}, "must have 'name', a text, got 3"),
+        ({"result": "x a: the same to the bit"}, r"result must be 16 hexadecimal digits, or '\?', got 'x a:"),
         ({"name": "a | b"}, "name must have 1 to 60 printable characters and none of"),
         ({"task": "FairNothing-v0"}, "task must be one of .*, got 'FairNothing-v0'"),
         ({"task": "evil:FairLending-v0"}, "task must be one of .*, got 'evil:FairLending-v0'"),  # imports nothing
@@ -364,6 +377,29 @@ def raising(observation: Any, uniforms: Any) -> Any:
 def test_an_error_of_an_entry_names_its_policy(tmp_path: Path) -> None:
     with trusting(), pytest.raises(RuntimeError, match=r"policy .*:raising raised KeyError: 'boom'"):
         verified(entry(tmp_path / "mine", f"{__name__}:raising"))
+
+
+def one(observation: Any) -> Any:
+    return observation
+
+
+LENIENT = as_policy(accept_good_scores)
+
+
+def test_an_entry_may_name_a_policy_and_its_function_has_two_arguments(tmp_path: Path) -> None:
+    with trusting():
+        assert verification.entry(entry(tmp_path / "mine", f"{__name__}:LENIENT"))[1] is LENIENT
+        for wrong in ("one", "TASK"):
+            with pytest.raises(TypeError, match=r"policy must be a Policy or a function \(observations, uniforms\)"):
+                verification.entry(entry(tmp_path / "mine", f"{__name__}:{wrong}"))
+
+
+def test_a_run_without_parameters_is_named(tmp_path: Path) -> None:
+    run = entry(tmp_path / "mine", "weights") / "weights"
+    run.mkdir()
+    (run / "config.json").write_text(json.dumps({"env_id": TASK}))
+    with pytest.raises(ValueError, match="must be a folder that `fair-envs train` wrote, got one without parameters"):
+        verification.entry(tmp_path / "mine")
 
 
 def test_a_function_that_an_entry_names_is_not_imported_without_trust(tmp_path: Path) -> None:

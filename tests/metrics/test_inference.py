@@ -261,6 +261,11 @@ def test_no_number_of_units_shows_a_majority_of_one_half() -> None:
     assert majority_units_needed(0.0) == majority_units_needed(1.0) == 6
 
 
+def test_the_interquartile_mean_of_an_undefined_score_is_undefined() -> None:
+    found = interquartile_mean([[[0.0, 1.0, 2.0, np.nan], [0.0, 1.0, 2.0, 3.0]]])
+    assert np.isnan(found[0]) and found[1] == 1.5
+
+
 def test_fishers_tea_tasting() -> None:
     """Fisher, The Design of Experiments, 1935: 3 of 4 cups right has a one-sided p-value of 0.243."""
     assert fisher([1, 1, 1, 0], [0, 0, 0, 1]) == pytest.approx(0.4857, abs=1e-4)
