@@ -81,11 +81,23 @@ def test_the_current_folder_is_searched_for_a_typed_path_alone(folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "argument", ["noting:answer", "--policy=noting:answer", "runs/noting:answer", "/x/noting:answer"]
+    "argument",
+    [
+        "noting:answer",
+        "--policy=noting:answer",
+        "runs/noting:answer",
+        "/x/noting:answer",
+        "noting:answer/new",
+        "--out=noting:answer/new",
+    ],
 )
 def test_the_name_of_a_folder_is_no_typed_path(folder: Path, argument: str) -> None:
     (folder / "noting:answer").mkdir()
     assert typed_in([argument, "-p", "reward_bias=other:f"]) == {"other:f"}
+
+
+def test_an_id_with_a_namespace_is_typed(folder: Path) -> None:
+    assert typed_in(["noting:own/Lend-v0"]) == {"noting:own"}
 
 
 def test_a_stored_path_is_refused_unless_it_is_typed_or_trusted() -> None:

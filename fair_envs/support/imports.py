@@ -59,13 +59,14 @@ def typed_in(arguments: Iterable[str]) -> frozenset[str]:
 
     A part of a file's or folder's name is none: another person may have chosen the name.
     """
-    return frozenset(path for one in arguments if not _is_place(one) for path in PATH.findall(one))
+    found = (match for one in arguments if not _is_place(one) for match in PATH.finditer(one))
+    return frozenset(match.group() for match in found if not match.string[: match.start()].endswith(("/", os.sep)))
 
 
 def _is_place(argument: str) -> bool:
-    """Return whether an argument is, or gives an option, a file or folder."""
-    parts = (argument, argument.partition("=")[2])
-    return "/" in argument or os.sep in argument or any(part and os.path.lexists(part) for part in parts)
+    """Return whether an argument is, or gives an option, an existing file or folder, or a place in such a folder."""
+    firsts = (re.split(r"[/\\]", part)[0] for part in (argument, argument.partition("=")[2]))
+    return any(first and os.path.lexists(first) for first in firsts)
 
 
 @contextmanager
