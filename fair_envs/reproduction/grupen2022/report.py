@@ -475,7 +475,8 @@ class Report(Sections):
             f"been seen; that fewer than {FEW} seeds decide nothing, and a part of claim 9, after the first results of "
             "this one.\n"
             "* Verdicts were computed several times while seeds were added, and no test is corrected for that. The "
-            "plan says how the end was chosen.\n"
+            "plan says how the end was chosen, which finished rows no verdict uses, and which verdicts depend on "
+            "single trainings.\n"
             "* Roles are reassigned in tests only, and only for mutual reward.\n"
             "* The paper's figures are known from the descriptions in its text."
         )
