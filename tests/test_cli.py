@@ -1211,11 +1211,16 @@ def test_mistakes_of_the_leaderboard_are_named() -> None:
         assert "folder must be that of a leaderboard" in mistake("leaderboard", *words)
 
 
+def write_entry(folder: Path, policy: str) -> None:
+    """Write an entry of the leaderboard."""
+    given = {"task": "FairLending-v0", "name": "mine", "policy": policy, "result": "?"}
+    folder.mkdir()
+    (folder / "entry.json").write_text(json.dumps(given))
+
+
 def test_the_module_of_an_entry_is_found_if_the_entry_is_trusted(empty_folder: Path) -> None:
     pytest.importorskip("stable_baselines3")
-    given = {"task": "FairLending-v0", "name": "mine", "policy": "my_rules:lend", "result": "?"}
-    (empty_folder / "mine").mkdir()
-    (empty_folder / "mine" / "entry.json").write_text(json.dumps(given))
+    write_entry(empty_folder / "mine", "my_rules:lend")
     (empty_folder / "my_rules.py").write_text("x = 1")
     assert "pass --trust" in mistake("leaderboard", "verify", "mine")
     assert "has no attribute 'lend'" in mistake("--trust", "leaderboard", "verify", "mine")
@@ -1223,9 +1228,7 @@ def test_the_module_of_an_entry_is_found_if_the_entry_is_trusted(empty_folder: P
 
 def test_an_entry_whose_folder_has_the_name_of_a_function_is_not_trusted(empty_folder: Path) -> None:
     pytest.importorskip("stable_baselines3")
-    given = {"task": "FairLending-v0", "name": "mine", "policy": "evil_rules:lend", "result": "?"}
-    (empty_folder / "evil_rules:lend").mkdir()
-    (empty_folder / "evil_rules:lend" / "entry.json").write_text(json.dumps(given))
+    write_entry(empty_folder / "evil_rules:lend", "evil_rules:lend")
     (empty_folder / "evil_rules.py").write_text("open('imported', 'w').close()")
     assert "pass --trust" in mistake("leaderboard", "verify", "evil_rules:lend")
     assert not (empty_folder / "imported").exists()

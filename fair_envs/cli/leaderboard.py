@@ -1,6 +1,7 @@
 """The commands ``leaderboard``, ``leaderboard units``, ``leaderboard report`` and ``leaderboard verify``."""
 
 import json
+import math
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -166,8 +167,9 @@ def verify(
         typer.echo(f"{found.row}: {played}, the same to the bit ({found.found})")
         return
     versions = f" ({found.versions})" if found.versions else ""
-    changes = {name: (stored, found.numbers.get(name, float("nan"))) for name, stored in found.changed.items()}
-    told = ", ".join(f"{name} {stored:.7g} (now {now:.7g})" for name, (stored, now) in changes.items())
+    told = ", ".join(
+        f"{name} {stored:.7g} (now {found.numbers.get(name, math.nan):.7g})" for name, stored in found.changed.items()
+    )
     if found.stored == found.found:
         typer.echo(f"{found.row}: {played}, the result is the same, but the table has other numbers: {told}", err=True)
         raise typer.Exit(1)

@@ -148,7 +148,7 @@ def entry(folder: Path) -> tuple[dict[str, str], str | Policy | Act]:
 
     Raises:
         ValueError: A field is missing or wrong.
-        TypeError: The function is none of observations and uniform numbers.
+        TypeError: It names something else than a policy, or a function of observations and uniform numbers.
         FileNotFoundError: There is no such file.
     """
     if not (folder / ENTRY).is_file():

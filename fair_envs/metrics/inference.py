@@ -239,7 +239,7 @@ def majority_units_needed(share: float, *, above: int = 0, tests: int = 1, power
 
     Returns:
         The smallest such number. A few more units can have a little less power, because counts are whole numbers. None
-        if it is above `MOST_SEEDS`, or if the share is one half.
+        if it is above `MOST_SEEDS`, as for a share of one half.
 
     Raises:
         ValueError: The share is not in [0, 1].
@@ -251,7 +251,7 @@ def majority_units_needed(share: float, *, above: int = 0, tests: int = 1, power
     units = np.arange(above + 1, MOST_SEEDS + 1)
     most = binom.isf(0.05 / 2 / tests, units, 0.5)  # a larger count is shown to be above one half
     enough = np.flatnonzero(binom.sf(most, units, max(share, 1 - share)) >= power)
-    return int(units[enough[0]]) if share != 0.5 and len(enough) else None
+    return int(units[enough[0]]) if len(enough) else None
 
 
 def _fisher_power(first: float, second: float, n: int, level: float) -> float:

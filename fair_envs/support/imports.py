@@ -57,7 +57,7 @@ def permit(new: Permissions) -> None:
 def typed_in(arguments: Iterable[str]) -> frozenset[str]:
     """Return the import paths in a user's command line.
 
-    A part of a file's or folder's name is none: another person may have chosen the name.
+    Parts of the names of files and folders do not count: another person may have chosen these names.
     """
     found = (match for one in arguments if not _is_place(one) for match in PATH.finditer(one))
     return frozenset(match.group() for match in found if not match.string[: match.start()].endswith(("/", os.sep)))
