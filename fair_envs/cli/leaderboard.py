@@ -146,7 +146,8 @@ def verify(
 ) -> None:
     """Play the policy of a row again, and compare its result with the stored one to the bit.
 
-    It fails if a number of the table differs. On another type of processor, only the last bits may differ.
+    It fails if a number of the table differs. On another type of processor, the last bits of results may differ, and
+    --retrain gives other policies; docs/evaluation.md says how to get the same.
 
     An entry is played in the test episodes of the leaderboard in --out, without it in those of the scale small.
     """
@@ -184,5 +185,9 @@ def verify(
     if told:
         typer.echo(f"stored: {told}", err=True)
     if found.trained:
-        typer.echo("Trainings give the same networks only on the type of processor that made the row.", err=True)
+        typer.echo(
+            "Trainings give the same networks only on the type of processor that made the row; docs/evaluation.md says "
+            "how to repeat them on another.",
+            err=True,
+        )
     raise typer.Exit(1)

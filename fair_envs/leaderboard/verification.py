@@ -81,7 +81,8 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
         row: ``TASK/METHOD/SEED``, or ``TASK/METHOD/STRENGTH/SEED``.
         out: The leaderboard's folder.
         retrain: Whether to train the policy again instead of playing the stored one. Weights, and so results, are only
-            the same on a processor of the same kind with the same versions of the libraries.
+            the same with the same versions of the libraries, on a processor for which PyTorch's library for matrices
+            chooses the same routines: processors of Intel and AMD differ. `docs/evaluation.md` says how to change that.
 
     Raises:
         ValueError: There is no such row, or its policy is not stored here.
