@@ -12,6 +12,7 @@ from fair_envs.leaderboard.scores import Score, TaskBoard, TaskScore
 from fair_envs.metrics import Estimate
 
 PANELS = 5  # panels of a task in a row
+PANEL = 2.7, 2.3  # size of one in inches
 MARKS = "Dx*^svPph<>8"  # of PPO, random and the rules
 Limits = Mapping[str, tuple[float, float]]  # "xlim" and "ylim"
 LOOK: dict[str, Any] = {"markersize": 4, "linewidth": 1.2, "elinewidth": 0.6}
@@ -56,7 +57,8 @@ def draw_task(board: TaskBoard, rows: Sequence[Row], path: Path) -> None:
     """
     methods = board.methods or [""]
     limits = None if board.unscored else near(board, rows)
-    figure, axes = subplots(len(methods), columns=PANELS, size=(2.7, 2.3), sharex=True, sharey=True)
+    figure, axes = subplots(len(methods), columns=PANELS, size=PANEL, sharex=True, sharey=True)
+    figure.set_figwidth(max(figure.get_figwidth(), 2 * PANEL[0]))  # one panel alone has no room for the legend
     for axis, method in zip(axes.flat, methods, strict=False):
         own = [row for row in rows if row.key.name == method]
         others = [row for row in rows if row.key.name in board.methods and row.key.name != method]

@@ -882,3 +882,11 @@ def test_a_figure_shows_the_surroundings_of_reward_only_without_bounds(tmp_path:
     assert figures.titled("parity", strengths, None) == "parity"
     figures.draw_task(bound, rows, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 1000
+
+
+def test_a_figure_of_one_method_has_room_for_its_names(tmp_path: Path) -> None:
+    own = board({("parity", 1.0): (0.9, 0.1)})
+    own.arms[ArmKey(TASK, "a rule with a rather long name")] = arm(ArmKey(TASK, "a rule"), 0.9, 0.0)  # type: ignore[index]
+    named = TaskBoard(TASK, own.arms, (*own.untrained, "a rule with a rather long name"))
+    figures.draw_task(named, rows_of(named), tmp_path / "figure.png")  # a layout without room raises a warning
+    assert (tmp_path / "figure.png").stat().st_size > 1000
