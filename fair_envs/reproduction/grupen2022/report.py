@@ -390,7 +390,10 @@ class Report(Sections):
     def runs(self) -> str:
         """Return what was run, and what the numbers mean."""
         s, own, world = self.scale, self.usual, self.world
-        main, others = ([arm for name, arm in self.arms.items() if (name in MAIN) is own] for own in (True, False))
+        main, others = (
+            study.seeds_of(arm for name, arm in self.arms.items() if (name in MAIN) is own) for own in (True, False)
+        )
+        numbers = f"The main arms ({', '.join(MAIN)}) have {main}, the others {others}"
         unlike_paper = "; the paper's own settings (`--scale full`) were not run" if s.preset != "paper" else ""
         return (
             f"Pursuit on a torus of side {world.side:g} with {world.horizon} steps, and {s.steps:,} agent steps of "
@@ -398,10 +401,10 @@ class Report(Sections):
             f"is 1){self._slower_arm()}. At each speed, the tested policy is the one trained until the curriculum was "
             "halfway to the next, at the slowest one the last policy. Each training has "
             f"{s.episodes} test episodes at each speed, whose starts are the same at all speeds and for all arms with "
-            f"the same seed; the planner has {min(s.episodes, PLANNED)}. The "
-            f"main arms ({', '.join(MAIN)}) have {study.seeds_of(main)}, the others {study.seeds_of(others)}; the "
-            f"first training seed is {FIRST_SEED}. Seeds of teams without training are sets of test "
-            f"episodes. All arms use the training settings of the preset `{s.preset}`{unlike_paper}. "
+            f"the same seed; the planner has {min(s.episodes, PLANNED)}. "
+            f"{numbers if main != others else f'There are {main}'}; the first training seed is "
+            f"{FIRST_SEED}. Seeds of teams without training are sets of test episodes. "
+            f"All arms use the training settings of the preset `{s.preset}`{unlike_paper}. "
             f"{self._left_out()}[The plan](plan.md) was written before these runs, and has the criteria "
             "of each claim and, at its end, all changes with their reasons.\n\n"
             f"{tables.markdown(['term', 'meaning'], list(map(list, TERMS.items())))}\n\n"
