@@ -147,7 +147,7 @@ def verify(
     """Play the policy of a row again, and compare its result with the stored one to the bit.
 
     It fails if a number of the table differs. On another type of processor, the last bits of results may differ, and
-    --retrain gives other policies; docs/evaluation.md says how to get the same.
+    --retrain usually gives different results; for AMD processors with AVX-512, docs/evaluation.md has a remedy.
 
     An entry is played in the test episodes of the leaderboard in --out, without it in those of the scale small.
     """
@@ -186,8 +186,9 @@ def verify(
         typer.echo(f"stored: {told}", err=True)
     if found.trained:
         typer.echo(
-            "Trainings give the same networks only on the type of processor that made the row; docs/evaluation.md says "
-            "how to repeat them on another.",
+            "Trainings usually give the same results only with the same versions of the libraries and on the type of "
+            'processor that made the row. For AMD processors with AVX-512, see "The same results on an AMD processor" '
+            "in docs/evaluation.md.",
             err=True,
         )
     raise typer.Exit(1)

@@ -80,9 +80,10 @@ def verify(row: str, out: Path, *, retrain: bool = False) -> Verified:
     Args:
         row: ``TASK/METHOD/SEED``, or ``TASK/METHOD/STRENGTH/SEED``.
         out: The leaderboard's folder.
-        retrain: Whether to train the policy again instead of playing the stored one. Weights, and so results, are only
-            the same with the same versions of the libraries, on a processor for which PyTorch's library for matrices
-            chooses the same routines: processors of Intel and AMD differ. `docs/evaluation.md` says how to change that.
+        retrain: Whether to train the policy again instead of playing the stored one. Weights, and usually results,
+            are only the same with the same versions of the libraries, on a processor for which PyTorch and its
+            library MKL select the same routines. They differ between Intel and AMD, and with and without AVX-512. See
+            "The same results on an AMD processor" in `docs/evaluation.md`.
 
     Raises:
         ValueError: There is no such row, or its policy is not stored here.
