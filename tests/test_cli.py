@@ -1226,11 +1226,13 @@ def test_the_module_of_an_entry_is_found_if_the_entry_is_trusted(empty_folder: P
     assert "has no attribute 'lend'" in mistake("--trust", "leaderboard", "verify", "mine")
 
 
-def test_an_entry_whose_folder_has_the_name_of_a_function_is_not_trusted(empty_folder: Path) -> None:
+@pytest.mark.parametrize("name", ["evil_rules:lend", "my-evil_rules:lend"])
+def test_an_entry_whose_folder_has_the_name_of_a_function_is_not_trusted(empty_folder: Path, name: str) -> None:
     pytest.importorskip("stable_baselines3")
-    write_entry(empty_folder / "evil_rules:lend", "evil_rules:lend")
+    write_entry(empty_folder / name, "evil_rules:lend")
     (empty_folder / "evil_rules.py").write_text("open('imported', 'w').close()")
-    assert "pass --trust" in mistake("leaderboard", "verify", "evil_rules:lend")
+    for given in (name, str(empty_folder / name)):
+        assert "pass --trust" in mistake("leaderboard", "verify", given)
     assert not (empty_folder / "imported").exists()
 
 

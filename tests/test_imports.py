@@ -89,14 +89,22 @@ def test_the_current_folder_is_searched_for_a_typed_path_alone(folder: Path) -> 
         "/x/noting:answer",
         "noting:answer/new",
         "--out=noting:answer/new",
+        "my-noting:answer",
+        "--out=my-noting:answer",
+        "-omy-noting:answer",
+        "/x/my-noting:answer",
+        "~/my-noting:answer",
+        "runs/my-noting:answer/new",
     ],
 )
 def test_the_name_of_a_folder_is_no_typed_path(folder: Path, argument: str) -> None:
-    (folder / "noting:answer").mkdir()
+    for name in ("noting:answer", "my-noting:answer"):
+        (folder / name).mkdir()
     assert typed_in([argument, "-p", "reward_bias=other:f"]) == {"other:f"}
 
 
 def test_an_id_with_a_namespace_is_typed(folder: Path) -> None:
+    (folder / "Lend-v0").mkdir()
     assert typed_in(["noting:own/Lend-v0"]) == {"noting:own"}
 
 

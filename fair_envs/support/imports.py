@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 _NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 PATH = re.compile(rf"(?<![\w.]){_NAME}:{_NAME}(?![\w.])")
+_SEPARATOR = re.compile(f"[/{re.escape(os.sep)}]")
 
 
 class Permissions(NamedTuple):
@@ -59,14 +60,17 @@ def typed_in(arguments: Iterable[str]) -> frozenset[str]:
 
     Parts of the names of files and folders do not count: another person may have chosen these names.
     """
-    found = (match for one in arguments if not _is_place(one) for match in PATH.finditer(one))
-    return frozenset(match.group() for match in found if not match.string[: match.start()].endswith(("/", os.sep)))
+    found = (match for one in arguments for match in PATH.finditer(one))
+    return frozenset(match.group() for match in found if not _in_name(match))
 
 
-def _is_place(argument: str) -> bool:
-    """Return whether an argument is, or gives an option, an existing file or folder, or a place in such a folder."""
-    firsts = (re.split(r"[/\\]", part)[0] for part in (argument, argument.partition("=")[2]))
-    return any(first and os.path.lexists(first) for first in firsts)
+def _in_name(found: re.Match[str]) -> bool:
+    """Return whether an import path is in the name of a file or folder: of one in a folder, or of an existing one."""
+    before = found.string[: found.start()]
+    if _SEPARATOR.search(before):
+        return True
+    first = _SEPARATOR.split(found.string, maxsplit=1)[0]  # it may be behind the name of an option
+    return any(os.path.lexists(first[start:]) for start in range(len(before) + 1))
 
 
 @contextmanager
